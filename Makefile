@@ -1,5 +1,5 @@
 # make test     everything that must pass before a change is accepted: 20 minutes of CPU time, including builds
-# make test-full  also the slow tests, which take hours   make quick  CRATE=NAME: one crate, in a minute
+# make test-full  also the slow tests, which take hours   make quick  CRATE=NAME: one crate, in two minutes
 # make fuzz     FUZZ_SECONDS on each parser          make bench    speed measurements
 # make reproduce  the five papers' tables and one page of their claims; PAPER=bid for one of them
 # make reproduce-short  all of it on the bundled trace alone      make reproduce-check  only compares
@@ -8,7 +8,7 @@
 # make report   the main job on the bundled trace    make build    the command, optimized
 # make dist     target/dist/forebay, static, smaller and somewhat faster, slow to build; wheels in target/dist/wheels
 # make release  these, a Debian package, and their sums, in target/dist/release
-# make install  the command, completions and manual pages under PREFIX (/usr/local); DESTDIR before it, for packages
+# make install  the command, completions, manual pages and a systemd unit under PREFIX (/usr/local); DESTDIR before it, for packages
 # make uninstall  removes them again         make msrv     checks with the oldest Rust that Cargo.toml promises
 # make audit    licenses, sources and known advisories of the pinned dependencies; needs the network
 # make package  the packages for the registry, as far as they can be built without it
@@ -30,8 +30,11 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := all
+# The recipes look for built files here, so a folder that the user's Cargo configuration names is not used.
+export CARGO_TARGET_DIR := $(CURDIR)/target
 
-ALLOW_SKIP ?= 0
+# With STRICT=1, `make test` fails if a package that tests use cannot be installed.
+STRICT ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
 
@@ -50,24 +53,26 @@ dist: dist-command dist-wheels
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 STATIC := $(HOST:-gnu=-musl)
 
+# A host with musl, such as Alpine, builds for itself.
 dist-command:
 	@mkdir -p target/dist; \
-	if command -v musl-gcc >/dev/null && { test -d "$$(rustc --print sysroot)/lib/rustlib/$(STATIC)" || \
-	  rustup target add $(STATIC); }; then \
+	if [ $(HOST) = $(STATIC) ] || { command -v musl-gcc >/dev/null && { \
+	  test -d "$$(rustc --print sysroot)/lib/rustlib/$(STATIC)" || rustup target add $(STATIC); }; }; then \
 	  cargo build --profile dist -p forebay-cli --target $(STATIC); \
 	  install target/$(STATIC)/dist/forebay target/dist/forebay; \
-	  if readelf -d target/dist/forebay | grep -q NEEDED; then echo "!!! target/dist/forebay is not static"; exit 1; fi; \
 	else \
-	  echo "!!! no Rust for $(STATIC) (rustup target add $(STATIC)) or no musl-gcc (musl-tools):"; \
-	  echo "!!! target/dist/forebay is NOT STATIC and needs a C library as new as this machine's"; \
+	  echo "!!! no Rust for $(STATIC) (rustup target add $(STATIC)) or no musl-gcc (musl-tools)"; \
 	  cargo build --profile dist -p forebay-cli; \
 	fi; \
+	needed=$$(packaging/needed.sh target/dist/forebay); \
+	if [ -n "$$needed" ]; then echo "!!! target/dist/forebay is NOT STATIC, it needs" $$needed; fi; \
 	target/dist/forebay --version
 
 # One wheel for every Python from 3.10 on.
 dist-wheels:
 	test -x $(MATURIN) || { python3 -m venv target/maturin; \
 	  target/maturin/bin/pip install -q "$$(grep '^maturin==' crates/forebay-py/tests/requirements.txt)"; }
+	rm -rf target/dist/wheels
 	$(MATURIN) build --profile dist --out target/dist/wheels
 
 MATURIN := target/maturin/bin/maturin
@@ -77,31 +82,36 @@ RELEASE := target/dist/release
 
 release: dist
 	rm -rf $(RELEASE); mkdir -p $(RELEASE)
+	@needed=$$(packaging/needed.sh target/dist/forebay); [ -z "$$needed" ] || \
+	  { echo "!!! only a static binary is released: rustup target add $(STATIC), and install musl-tools"; exit 1; }
 	cp target/dist/wheels/*.whl $(RELEASE)
 	install target/dist/forebay "$(RELEASE)/forebay-$$(target/dist/forebay --version | cut -d' ' -f2)-$$(uname -m)-linux"
 	@if command -v dpkg-deb >/dev/null; then packaging/deb.sh target/dist/forebay $(RELEASE); \
 	else echo "!!! no dpkg-deb: there is NO DEBIAN PACKAGE"; fi
 	cd $(RELEASE); sha256sum * >SHA256SUMS; cat SHA256SUMS
 
-# Works for users without cargo, too, after `make`: `make && sudo make install`. BINARY: the file to install.
+# Builds nothing if there is a binary, so that `make && sudo make install` does not build as root. BINARY: the file to install.
 PREFIX ?= /usr/local
 DESTDIR ?=
 BINARY ?= target/release/forebay
 SHARE = $(DESTDIR)$(PREFIX)/share
+UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 
 install:
-	@if [ "$(BINARY)" = target/release/forebay ] && command -v cargo >/dev/null; then cargo build --release; fi
+	@if [ "$(BINARY)" = target/release/forebay ] && [ ! -e "$(BINARY)" ]; then cargo build --release; fi
 	install -D "$(BINARY)" "$(DESTDIR)$(PREFIX)/bin/forebay"
 	install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
 	"$(BINARY)" completions bash > "$(SHARE)/bash-completion/completions/forebay"
 	"$(BINARY)" completions zsh > "$(SHARE)/zsh/site-functions/_forebay"
 	"$(BINARY)" completions fish > "$(SHARE)/fish/vendor_completions.d/forebay.fish"
 	"$(BINARY)" man "$(SHARE)/man/man1"
+	install -d "$(UNITS)"
+	sed 's|/usr/local/bin|$(PREFIX)/bin|' packaging/forebay.service > "$(UNITS)/forebay.service"
 
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/forebay" "$(SHARE)/bash-completion/completions/forebay" \
 	  "$(SHARE)/zsh/site-functions/_forebay" "$(SHARE)/fish/vendor_completions.d/forebay.fish" \
-	  "$(SHARE)/man/man1/forebay.1" "$(SHARE)/man/man1/forebay-"*.1
+	  "$(SHARE)/man/man1/forebay.1" "$(SHARE)/man/man1/forebay-"*.1 "$(UNITS)/forebay.service"
 
 # The oldest Rust version that Cargo.toml promises to support.
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -128,7 +138,7 @@ TARGETS := --lib --bins --tests
 TEST_CPU_MAX_S := 1200
 
 test: needs
-	@rm -f target/stages
+	@rm -f target/stages target/skips
 	$(STAGE) format cargo fmt --check
 	$(STAGE) clippy cargo clippy --workspace --all-targets -- -D warnings
 	$(STAGE) build cargo build --workspace $(TARGETS) -q
@@ -141,7 +151,7 @@ test-full: test
 	@$(MAKE) --no-print-directory needs OPTIONAL="chromium:chromium chromium-driver:chromedriver"
 	$(PY)/python -m pip install -q -r crates/forebay-py/tests/browser.txt || \
 	  echo "!!! Selenium cannot be installed: the tests of pages in a browser are SKIPPED"
-	@rm -f target/stages
+	@rm -f target/stages target/skips
 	$(STAGE) slow cargo test --workspace $(TARGETS) -- --ignored
 	$(STAGE) slow-python $(PY)/pytest -q -n 2 --dist loadfile -m slow
 	$(STAGE) laws $(MAKE) --no-print-directory laws
@@ -155,7 +165,7 @@ test-full: test
 # Tests a single crate during work on it: make quick CRATE=forebay-store
 quick:
 	@test -n "$(CRATE)" || { echo "expected CRATE=NAME, one of: $$(ls crates | tr '\n' ' ')"; exit 2; }
-	@rm -f target/stages
+	@rm -f target/stages target/skips
 	$(STAGE) format cargo fmt --check -p $(CRATE)
 	$(STAGE) clippy cargo clippy -p $(CRATE) --all-targets -- -D warnings
 	$(STAGE) tests cargo test -q -p $(CRATE)
@@ -235,10 +245,10 @@ mutants:
 OPTIONAL := blktrace:blkparse,btt g++:c++ libnbd-bin:nbdcopy,nbdinfo,nbdfuse fuse3:fusermount3 \
   qemu-utils:qemu-io,qemu-img,qemu-nbd fio:fio nbdkit:nbdkit nbd-client:nbd-client \
   redis-tools:redis-cli,redis-benchmark systemd:systemd-analyze bsdutils:script util-linux:setpriv,losetup \
-  mount:mount,umount e2fsprogs:mkfs.ext4,fsck.ext4 git:git
+  mount:mount,umount e2fsprogs:mkfs.ext4,fsck.ext4 git:git dpkg:dpkg-deb \
+  binutils:readelf
 
-# Installs what is missing. What cannot be installed is counted, with the reason, and ends this; with ALLOW_SKIP=1
-# make goes on without it.
+# Installs what is missing, and goes on without what cannot be installed; with STRICT=1, that fails.
 needs:
 	@missing=""; \
 	for each in $(OPTIONAL); do \
@@ -251,26 +261,19 @@ needs:
 	/usr/bin/python3 -c 'import nbd' 2>/dev/null || missing+=" python3-libnbd"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	sudo=""; if [ "$$(id -u)" != 0 ]; then sudo="sudo -n"; fi; \
-	never=""; \
-	if ! command -v apt-get >/dev/null; then never="there is no apt-get"; \
-	elif ! $$sudo true 2>/dev/null; then never="it takes root, or sudo without a password"; \
-	else $$sudo apt-get update -qq || echo "!!! apt-get update failed: its lists may be old"; fi; \
-	skipped=0; \
-	for package in $$missing; do \
-	  why="$$never"; \
-	  if [ -z "$$why" ]; then \
+	absent=""; \
+	if ! command -v apt-get >/dev/null || ! $$sudo true 2>/dev/null; then \
+	  absent="$$missing"; \
+	  echo "!!! tests use packages that cannot be installed without root and apt-get: sudo apt-get install$$missing"; \
+	else \
+	  $$sudo apt-get update -qq || echo "!!! apt-get update failed: its lists may be old"; \
+	  for package in $$missing; do \
 	    said=$$($$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$$package" 2>&1) && continue; \
 	    why=$$(grep -m 1 '^E: ' <<<"$$said" || tail -n 1 <<<"$$said"); \
-	  fi; \
-	  skipped=$$((skipped + 1)); echo "!!! cannot install $$package: $${why#E: }"; \
-	done; \
-	if [ "$$skipped" = 0 ]; then exit 0; fi; \
-	if [ "$(ALLOW_SKIP)" = 1 ]; then \
-	  echo "!!! $$skipped packages are missing: what needs them is SKIPPED"; \
-	else \
-	  echo "!!! $$skipped packages are missing; install them, or ALLOW_SKIP=1 to skip what needs them"; \
-	  exit 1; \
-	fi
+	    absent+=" $$package"; echo "!!! cannot install $$package: $${why#E: }"; \
+	  done; \
+	fi; \
+	if [ -n "$$absent" ] && [ "$(STRICT)" = 1 ]; then exit 1; fi
 
 # The Python package, built into a separate environment as `pip install .` would, but faster.
 py:
@@ -278,6 +281,7 @@ py:
 	  $(MAKE) --no-print-directory py-test; \
 	else \
 	  echo "!!! no Python 3.10 with venv: the Python package's tests are SKIPPED"; \
+	  printf 'no Python 3.10 with venv\tthe Python package\n' >>"$${FOREBAY_SKIPS:-/dev/null}"; \
 	fi
 
 PY := target/py/bin
@@ -348,7 +352,7 @@ bench:
 	cargo bench --profile dist -p forebay --bench compare
 	cargo bench --profile dist -p forebay-trace --bench readers
 	cargo bench --profile dist -p forebay-live --bench galois
-	cargo bench --profile dist -p forebay-cli --bench serve -- --short --disk=$(abspath $(BENCH_FOLDER)) beside
+	cargo bench --profile dist -p forebay-cli --bench serve -- --short --disk="$$(realpath "$(BENCH_FOLDER)")" beside
 
 # Compares the live driver with fio on the same file; lateness needs root and a tracefs.
 bench-play:
@@ -364,7 +368,7 @@ BENCH_SERVE ?=
 bench-serve:
 	@command -v fio >/dev/null || { echo "fio is not installed: nothing asks the servers" >&2; exit 1; }
 	cargo bench --profile dist -p forebay-cli --bench serve -- \
-	  --memory=$(BENCH_MEMORY) --disk=$(abspath $(BENCH_FOLDER)) $(BENCH_SERVE)
+	  --memory="$(BENCH_MEMORY)" --disk="$$(realpath "$(BENCH_FOLDER)")" $(BENCH_SERVE)
 	@echo "two tenants, a mount, a guest kernel, arrays, LevelDB: crates/forebay-cli/benches/serve/*.py say how"
 
 # Writes to a volume of six drives, and fio sending those drives the same I/Os. BENCH_DRIVES: a folder for six
@@ -382,7 +386,7 @@ BENCH_STORE ?=
 
 bench-store:
 	@command -v fio >/dev/null || { echo "fio is not installed: nothing to compare with" >&2; exit 1; }
-	cargo bench --profile dist -p forebay-store --bench peers -- --folder=$(abspath $(BENCH_FOLDER)) $(BENCH_STORE)
+	cargo bench --profile dist -p forebay-store --bench peers -- --folder="$$(realpath "$(BENCH_FOLDER)")" $(BENCH_STORE)
 
 # The overhead of sweeps, with an optimized build.
 bench-sweep: reproduce-build
@@ -402,7 +406,7 @@ PEERS_MB ?= 1000
 capture-peers:
 	cargo build --release -p forebay-cli
 	mkdir -p target/peers
-	python3 papers/shift/peers.py --mb $(PEERS_MB) --work $(abspath target/peers)
+	python3 papers/shift/peers.py --mb $(PEERS_MB) --work "$(CURDIR)/target/peers"
 
 report:
 	cargo run --release -- advise

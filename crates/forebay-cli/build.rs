@@ -16,7 +16,7 @@ fn main() {
     let version = env!("CARGO_PKG_VERSION");
     let build = match std::env::var("PROFILE").as_deref() {
         Ok("debug") => Some("debug build".to_string()),
-        _ => commit(),
+        _ => commit().or_else(given),
     };
     let version = match build {
         Some(build) => format!("{version} ({build})"),
@@ -32,6 +32,12 @@ fn commit() -> Option<String> {
     }
     watch();
     git(&["log", "-1", "--abbrev=9", "--format=%h %cs"])
+}
+
+/// Returns what the Dockerfile passes, because the image has no checkout.
+fn given() -> Option<String> {
+    println!("cargo::rerun-if-env-changed=FOREBAY_COMMIT");
+    std::env::var("FOREBAY_COMMIT").ok().filter(|text| !text.is_empty())
 }
 
 /// Makes Cargo rerun this script when another commit is created or checked out.

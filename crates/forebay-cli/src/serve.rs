@@ -10,14 +10,14 @@ use forebay::advise::known_model;
 use forebay::devices::{self, OpenDevice};
 use forebay::plan::buy::{Layout, guaranteed_iops};
 use forebay::verb::{DeviceInput, SecondInterruption};
-use forebay_ask::{Value, named};
+use forebay_ask::{Spelling, Value, named, spelled};
 use forebay_live::Driver;
 use forebay_play::served::volume_layout;
 use forebay_serve::{Address, Back, Config, Named, On, Server, address, file};
 
 use crate::interrupt;
 use crate::notify::{is_journal, notify, severity};
-use crate::output::{tell, tell_after};
+use crate::output::{print, tell, tell_after};
 use crate::verb::Run;
 
 forebay_ask::ask! {
@@ -132,8 +132,9 @@ impl Run for ServeAsk {
     fn run(self) -> anyhow::Result<()> {
         let config = self.config()?;
         if self.check {
-            config.check()?.iter().chain(&overstated(&config)).for_each(|line| tell(line));
-            return Ok(());
+            let lines = config.check()?;
+            overstated(&config).iter().for_each(|line| tell(line));
+            return Ok(print(&spelled(&lines.join("\n"), Spelling::Command))?);
         }
         // This first call makes sure that SIGHUP no longer ends the process.
         interrupt::hung_up();

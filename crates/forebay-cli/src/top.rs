@@ -164,11 +164,13 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     }
     let is_promised = back.exports.iter().any(|export| export.keep_iops > 0);
     if let Some(WindowFigures { window_ms, device_tail_ms }) = back.window.filter(|_| is_promised) {
+        let tail = match device_tail_ms > 0.0 {
+            true => format!("at most about {} longer than expected", millis(device_tail_ms)),
+            false => "no longer than expected".into(),
+        };
         let told = format!(
-            "Requests without a promise may occupy the disk for {}; promised ones take at most about {} longer \
-             than expected.",
-            millis(window_ms),
-            millis(device_tail_ms)
+            "Requests without a promise may occupy the disk for {}; promised ones take {tail}.",
+            millis(window_ms)
         );
         text += &(output::wrapped(&told) + "\n");
     }
@@ -454,6 +456,7 @@ mod tests {
             "99 % of its I/Os completed at most 1.25 ms late",
             "were in time by the clock of the emulated disk.",
             "2048 blocks are on its flash only.",
+            "for 21.5 ms; promised ones take at most about 250 µs longer than expected.",
         ] {
             assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
         }
@@ -461,6 +464,10 @@ mod tests {
         assert!(row("used").contains("one") && row("used").contains("40000"), "{text}");
         assert!(row("  missing").contains(" 1:one "), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let mut prompt = looked(12.0, 0);
+        prompt.backs[0].window = Some(WindowFigures { window_ms: 21.5, device_tail_ms: 0.0 });
+        let prompt = page(&looked(10.0, 0), &prompt).replace('\n', " ");
+        assert!(prompt.contains("promised ones take no longer than expected."), "{prompt}");
         let idle = page(&looked(10.0, 0), &looked(12.0, 0));
         assert!(idle.starts_with("data is idle; its policy is noop"), "{idle}");
         let silent = Figures { unanswered: vec!["other".into()], ..looked(12.0, 0) };

@@ -5,11 +5,11 @@
 //! when the test ends for any reason. Tests run one at a time, because there is only one tracer.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
+use forebay_testing::skipped;
 use serde_json::Value;
 
 /// The size of the device and of its file, in bytes.
@@ -72,10 +72,7 @@ fn device_in(folder: &Path, options: &[&str]) -> Option<Loop> {
         None => Loop::over(&file, options),
     };
     if let Err(why) = &device {
-        // Write to standard error directly, because the test harness hides the output of tests that
-        // pass.
-        let mut past = io::stderr();
-        let _ = writeln!(past, "!!! capture on a loop device is SKIPPED: {why}");
+        skipped(&format!("capture: {why}"));
     }
     device.ok()
 }

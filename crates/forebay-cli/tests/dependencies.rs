@@ -4,21 +4,19 @@
 
 use std::process::Command;
 
+use forebay_testing::skipped;
 use serde_json::Value;
 
 use crate::shell;
 
 /// Returns cargo's metadata about the dependencies in the lock file. If cargo cannot provide it, as
-/// in a package without the sources of its dependencies, prints a message and returns `None`.
+/// in a package without the sources of its dependencies, reports it and returns `None`.
 fn metadata() -> Option<Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let words = ["metadata", "--offline", "--locked", "--format-version", "1"];
     let output = Command::new(cargo).args(words).current_dir(shell::root()).output().unwrap();
     if !output.status.success() {
-        eprintln!(
-            "!!! licences are NOT checked: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        skipped(&format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
         return None;
     }
     Some(serde_json::from_slice(&output.stdout).unwrap())
@@ -110,8 +108,7 @@ fn tree(of: &[&str]) -> Option<Vec<String>> {
     let mut command = Command::new(cargo);
     let output = command.args(words).args(of).current_dir(shell::root()).output().unwrap();
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        eprintln!("!!! features of dependencies are NOT checked: {}", said.trim());
+        skipped(&format!("cargo tree: {}", String::from_utf8_lossy(&output.stderr)));
         return None;
     }
     let text = String::from_utf8(output.stdout).unwrap();

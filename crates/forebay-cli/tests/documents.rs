@@ -9,8 +9,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use forebay_testing::skipped;
 
 use crate::command::{Folder, ends, forebay, json, sample};
 use crate::served::free_port;
@@ -110,7 +111,7 @@ fn fitted(text: &str) -> String {
     for tool in missing {
         let theirs = |line: &&str| line.split_whitespace().next() == Some(tool);
         if fitted.lines().any(|line| theirs(&line)) {
-            let _ = writeln!(io::stderr(), "!!! {tool} is not there: its commands are SKIPPED");
+            skipped(&format!("there is no {tool}"));
             fitted = fitted
                 .lines()
                 .filter(|line| !theirs(line))

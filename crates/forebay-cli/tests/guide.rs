@@ -5,8 +5,9 @@
 //! replaces the capture.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
+
+use forebay_testing::skipped;
 
 use crate::served;
 use crate::shell;
@@ -39,8 +40,7 @@ fn every_command_of_the_guide_does_what_it_says() {
         let done = match text.contains("/dev/sda") {
             false => run(folder.path(), text),
             true => capture(folder.path(), text).or_else(|why| {
-                let mut past = io::stderr();
-                let _ = writeln!(past, "!!! the guide's capture is SKIPPED: {why}");
+                skipped(&format!("capture: {why}"));
                 run(folder.path(), "cp traces/terasort.parquet mine.parquet")
             }),
         };

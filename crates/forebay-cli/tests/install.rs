@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::command::{Folder, ends, fails, forebay};
-use crate::shell;
+use crate::{served, shell};
 
 /// Returns the output of a command, or None if it fails or does not exist.
 fn said(command: &mut Command) -> Option<String> {
@@ -101,6 +101,9 @@ fn manual_pages_have_options_and_examples() {
     assert!(whole.contains("forebay\\-describe(1)"), "{whole}");
 }
 
+/// Every file that `make install` installs beside the manual pages.
+const INSTALLED: usize = 5;
+
 /// Runs `make WHAT` for the folder `root`, whose name may contain a space.
 fn make(what: &str, root: &Path) {
     let mut command = Command::new("make");
@@ -144,16 +147,18 @@ fn make_installs_and_uninstalls_everything() {
         let script = fs::read_to_string(share.join(place)).unwrap();
         assert_eq!(script, ends(&mut forebay(&["completions", kind]), 0).0, "{kind}");
     }
+    let unit = fs::read_to_string(root.join("usr/lib/systemd/system/forebay.service")).unwrap();
+    assert!(unit.contains("ExecStart=/usr/bin/forebay serve /etc/forebay/"), "{unit}");
     ends(forebay(&["man"]).arg(folder.path("man")), 0);
     for page in files(&folder.path("man")) {
         let there = share.join("man/man1").join(page.file_name().unwrap());
         assert_eq!(fs::read(there).unwrap(), fs::read(&page).unwrap(), "{page:?}");
     }
     let pages = files(&folder.path("man")).len();
-    assert_eq!(files(&root).len(), 4 + pages + others.len());
+    assert_eq!(files(&root).len(), INSTALLED + pages + others.len());
     // Install over the existing files, as an update does, and uninstall twice.
     make("install", &root);
-    assert_eq!(files(&root).len(), 4 + pages + others.len());
+    assert_eq!(files(&root).len(), INSTALLED + pages + others.len());
     for _ in 0..2 {
         make("uninstall", &root);
         assert_eq!(files(&root), others);
@@ -161,13 +166,50 @@ fn make_installs_and_uninstalls_everything() {
     assert_eq!(fs::read_dir(folder.root()).unwrap().count(), 2, "something is beside it");
 }
 
+/// Returns the output of a program that runs in the root folder of the repository and must succeed.
+fn printed(program: &str, words: &[&Path]) -> String {
+    let mut command = Command::new(shell::root().join(program));
+    // A package of the unstripped command takes long to compress.
+    command.current_dir(shell::root()).args(words).env("DPKG_DEB_COMPRESSOR_TYPE", "none");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_debian_package_names_the_libraries_that_its_command_needs() {
+    if !served::have(&["dpkg-deb", "readelf"]) {
+        return;
+    }
+    let folder = Folder::new();
+    let binary = assert_cmd::cargo::cargo_bin!("forebay");
+    let package = printed("packaging/deb.sh", &[binary.as_ref(), folder.root()]);
+    let field = |words: &str| {
+        shell::run(folder.root(), &format!("dpkg-deb {words} {}", package.trim())).unwrap()
+    };
+    let needed = printed("packaging/needed.sh", &[binary.as_ref()]);
+    let depends = field("--show --showformat='${Depends}'");
+    assert_eq!(needed.contains("libc.so.6"), depends.starts_with("libc6 (>= 2."), "{depends}");
+    assert_eq!(needed.contains("libgcc_s"), depends.contains(", libgcc-s1"), "{depends}");
+    let listed = field("--contents");
+    for name in ["usr/bin/forebay", "usr/lib/systemd/system/forebay.service", "man1/forebay.1.gz"] {
+        assert!(listed.contains(name), "no {name}: {listed}");
+    }
+    let text = format!(
+        "dpkg-deb --fsys-tarfile {} | tar -xO ./usr/share/doc/forebay/copyright",
+        package.trim()
+    );
+    let licenses = shell::run(folder.root(), &text).unwrap();
+    assert!(licenses.contains("MIT License") && licenses.contains("Apache License"), "{licenses}");
+}
+
 /// Returns the output of the build script for an optimized build, in a checkout at `root` with this
 /// crate in the folder `place`.
 fn built(root: &Path, place: &str) -> String {
-    built_for("release", root, place)
+    built_for(&[], root, place)
 }
 
-fn built_for(profile: &str, root: &Path, place: &str) -> String {
+fn built_for(variables: &[(&str, &str)], root: &Path, place: &str) -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/build.rs");
     let program = root.join("build-script");
     let mut compile = Command::new("rustc");
@@ -175,7 +217,8 @@ fn built_for(profile: &str, root: &Path, place: &str) -> String {
     compile.env("CARGO_PKG_VERSION", "9.8.7");
     assert!(compile.status().unwrap().success());
     let mut run = Command::new(&program);
-    let output = run.env("PROFILE", profile).current_dir(root.join(place)).output().unwrap();
+    run.env("PROFILE", "release").envs(variables.iter().copied());
+    let output = run.current_dir(root.join(place)).output().unwrap();
     fs::remove_file(program).unwrap();
     assert!(output.status.success());
     String::from_utf8(output.stdout).unwrap()
@@ -194,6 +237,9 @@ fn the_version_follows_the_commit_of_forebay_s_own_checkout_only() {
     };
     let plain = "cargo::rustc-env=FOREBAY_VERSION=9.8.7\n";
     assert!(built(folder.root(), own).ends_with(plain), "no checkout");
+    // The image passes the commit, because it has no checkout.
+    let given = built_for(&[("FOREBAY_COMMIT", "1a2b3c 2001-02-03")], folder.root(), own);
+    assert!(given.ends_with("FOREBAY_VERSION=9.8.7 (1a2b3c 2001-02-03)\n"), "{given}");
     git("init -q");
     assert!(built(folder.root(), own).ends_with(plain), "no commit");
     git("commit -q --allow-empty -m one --date=2001-02-03T04:05:06Z");
@@ -209,7 +255,7 @@ fn the_version_follows_the_commit_of_forebay_s_own_checkout_only() {
     let elsewhere = built(folder.root(), other);
     assert!(elsewhere.ends_with(plain) && !elsewhere.contains("HEAD"), "{elsewhere}");
     // In a debug build, the script watches nothing, so that a commit does not cause recompilation.
-    let said = built_for("debug", folder.root(), own);
+    let said = built_for(&[("PROFILE", "debug")], folder.root(), own);
     let expected = "cargo::rustc-env=FOREBAY_VERSION=9.8.7 (debug build)";
     assert_eq!(said.lines().collect::<Vec<_>>(), ["cargo::rerun-if-changed=build.rs", expected]);
 }

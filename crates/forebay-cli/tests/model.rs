@@ -76,13 +76,6 @@ fn a_trace_and_a_model_are_not_taken_for_each_other() {
     assert!(!folder.join("x.csv").exists());
 }
 
-/// Prints a message on standard error directly, because the test harness hides the output of tests
-/// that pass.
-fn skipped(why: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "!!! a test of generate is SKIPPED: {why}");
-}
-
 #[test]
 fn fio_accepts_the_generated_job() {
     let folder = tempfile::tempdir().unwrap();
@@ -117,7 +110,7 @@ fn fio_accepts_the_generated_job() {
         .args(["--parse-only", "--warnings-fatal", "out.fio"])
         .current_dir(folder)
         .output();
-    let Ok(fio) = fio else { return skipped("there is no fio to take the job") };
+    let Ok(fio) = fio else { return forebay_testing::skipped("there is no fio") };
     let said = String::from_utf8_lossy(&[fio.stdout, fio.stderr].concat()).into_owned();
     assert!(fio.status.success() && said.is_empty(), "{said}");
 }

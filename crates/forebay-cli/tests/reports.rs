@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::command::{Folder, ends, fails, forebay};
+use crate::shell;
 
 /// Fills a folder with inputs, and returns the arguments of each verb that writes a page.
 fn verbs(folder: &Folder) -> Vec<Vec<String>> {
@@ -31,8 +32,26 @@ fn verbs(folder: &Folder) -> Vec<Vec<String>> {
         vec!["plan", "power", &trace, "--epoch", "1m", "--within", "100ms"],
         [&["plan", "buy", &trace, "--device", "hc550", "--devices-max", "2"], &promise[..]]
             .concat(),
+        vec!["describe", &trace],
+        vec!["plan", "volume", &trace, "--within", "50ms", "--type", "gp3"],
     ];
     all.into_iter().map(|words| words.into_iter().map(String::from).collect()).collect()
+}
+
+#[test]
+fn every_verb_that_writes_a_page_is_tested() {
+    let folder = Folder::new();
+    let tested = verbs(&folder);
+    let mut pages = 0;
+    for verb in shell::verbs() {
+        let words: Vec<&str> = verb.iter().map(String::as_str).chain(["--help"]).collect();
+        if ends(&mut forebay(&words), 0).0.contains("--report <") {
+            pages += 1;
+            let is_tested = tested.iter().any(|words| words.starts_with(&verb));
+            assert!(is_tested, "reports.rs: `verbs` has no command for {}", verb.join(" "));
+        }
+    }
+    assert!(pages > 10, "{pages}");
 }
 
 fn command(words: &[String], page: &Path) -> assert_cmd::Command {
@@ -145,7 +164,7 @@ fn foreign_folders_are_reported() {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
     // Root can write everywhere, so there is nothing to test.
     if fs::write(closed.join("mine"), "").is_ok() {
-        return;
+        return forebay_testing::skipped("root can write to every folder");
     }
     for words in verbs(&folder) {
         fails(&mut command(&words, &closed.join("page.html")), 2, &["page.html", "denied"]);

@@ -456,7 +456,7 @@ fn a_drive_of_a_volume_cannot_be_a_disk_or_be_used_twice() {
     let text = "socket = \"socket\"\n[[volume]]\nname = \"all\"\ndrives = [\"v\"]\n";
     folder.file("check.toml", text);
     let checked = serve(&folder, &["--check", "check.toml"]).output().unwrap();
-    let said = String::from_utf8(checked.stderr).unwrap();
+    let said = String::from_utf8(checked.stdout).unwrap();
     assert!(said.contains("simulate TRACE --serve check.toml --device DEVICE\n"), "{said}");
     let disk = "[[disk]]\nname = \"one\"\nfile = \"v/0\"\npage_cache = true\n";
     let whole = "[[volume]]\nname = \"all\"\ndrives = [\"v\"]\n";
@@ -533,8 +533,8 @@ fn a_check_says_how_to_simulate_what_was_recorded() {
                 on = \"data\"\nkeep_iops = 500\nwithin = \"10ms\"\n";
     fs::write(folder.path("serve.toml"), text).unwrap();
     let out = serve(&folder, &["--check", "serve.toml"]).output().unwrap();
-    let said = String::from_utf8(out.stderr).unwrap();
-    let command = said.lines().last().unwrap().trim_start_matches("forebay:").trim();
+    let said = String::from_utf8(out.stdout).unwrap();
+    let command = said.lines().last().unwrap().trim();
     assert_eq!(command, "forebay simulate TRACE --serve serve.toml");
     let serving = Serving::start(&folder, &["serve.toml"]);
     let mut clients = ["db", "batch"].map(|name| Client::simple(&folder.socket(), name));
@@ -565,7 +565,13 @@ fn a_configuration_is_checked_without_serving_it() {
         );
         fs::write(folder.path("serve.toml"), text).unwrap();
         let out = serve(&folder, &["--check", "serve.toml"]).output().unwrap();
-        (out.status.code(), String::from_utf8(out.stderr).unwrap())
+        // The result is on standard output, errors are on standard error.
+        let (said, other) = match out.status.success() {
+            true => (out.stdout, out.stderr),
+            false => (out.stderr, out.stdout),
+        };
+        assert_eq!(String::from_utf8_lossy(&other), "");
+        (out.status.code(), String::from_utf8(said).unwrap())
     };
     let (code, said) = check("800", "noop");
     assert!(code == Some(2) && said.contains("disk: no such file"), "{said}");

@@ -284,7 +284,7 @@ fn two_servers_do_not_share_a_file() {
     let folder = Folder::new();
     folder.holes("disk", 1 << 20);
     let serving = Serving::start(&folder, &["disk"]);
-    refused(&folder, &["disk", "--socket", "second"], &["disk", "another process"]);
+    refused(&folder, &["disk", "--socket", "second"], &["disk", "another process", "fuser -v "]);
     refused(&folder, &["disk", "--read-only", "--socket", "second"], &["another process"]);
     refused(&folder, &["disk", "--socket", "socket"], &["socket", "another server listens there"]);
     serving.stop();

@@ -239,9 +239,8 @@ fn the_documented_systemd_unit_is_valid() {
         return;
     }
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve.md"));
-    let page = page.unwrap();
-    let (_, unit) = page.split_once("```ini\n").unwrap();
-    let (unit, _) = unit.split_once("```").unwrap();
+    let unit = include_str!("../../../packaging/forebay.service");
+    assert!(page.unwrap().contains(&format!("```ini\n{unit}```")), "docs/serve.md: {unit}");
     for key in
         ["Restart=on-failure", "RuntimeDirectory=forebay", "ExecReload=/bin/kill -HUP $MAINPID"]
     {

@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::command::{Folder, ends, forebay, sample};
+use crate::served::have;
 use crate::shell;
 
 /// Creates a folder with 300 requests as SPC and as Parquet with latencies, both longer than a
@@ -195,8 +196,7 @@ fn the_bundled_trace_needs_no_folder_for_temporary_files() {
 
 #[test]
 fn a_terminal_is_rejected_as_a_trace() {
-    if shell::run(&std::env::temp_dir(), "command -v script").is_err() {
-        eprintln!("!!! there is no script(1): what a terminal is told is SKIPPED");
+    if !have(&["script"]) {
         return;
     }
     let folder = folder();

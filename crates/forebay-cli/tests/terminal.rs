@@ -5,6 +5,7 @@ use std::fs;
 use forebay_core::catalog::{Listed, PLACEMENTS, POLICIES};
 
 use crate::command::{Folder, SPC, ends, fails, forebay, json, sample};
+use crate::served::have;
 use crate::shell;
 
 const BOLD: &str = "\x1b[1m";
@@ -113,8 +114,7 @@ fn tables_in_a_pipe_are_plain_and_no_wider_than_a_hundred_columns() {
 
 #[test]
 fn terminal_width_and_colors_are_used_unless_disabled() {
-    if shell::run(&std::env::temp_dir(), "command -v script").is_err() {
-        eprintln!("!!! there is no script(1): what a terminal gets is SKIPPED");
+    if !have(&["script"]) {
         return;
     }
     let folder = folder();
@@ -137,8 +137,7 @@ fn terminal_width_and_colors_are_used_unless_disabled() {
 #[test]
 fn top_works_without_exports() {
     let folder = folder();
-    if shell::run(folder.root(), "command -v script").is_err() {
-        eprintln!("!!! there is no script(1): what a terminal gets is SKIPPED");
+    if !have(&["script"]) {
         return;
     }
     let text =
@@ -237,8 +236,7 @@ fn an_error_that_cannot_be_printed_still_sets_the_exit_status() {
 #[test]
 fn an_answer_fits_on_a_screen_and_progress_leaves_nothing() {
     let folder = folder();
-    if shell::run(folder.root(), "command -v script").is_err() {
-        eprintln!("!!! there is no script(1): what a terminal gets is SKIPPED");
+    if !have(&["script"]) {
         return;
     }
     fs::copy(sample(), folder.path("sample")).unwrap();

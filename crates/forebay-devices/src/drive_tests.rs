@@ -265,7 +265,9 @@ fn ambiguous_values_have_a_note() {
     let short = DRIVE.replace("[1, 10, 99]", "[1, 10, 40]").replace("= 61", "= 60");
     let said = notes(&short);
     assert!(said.len() == 1 && said[0].contains("ends at 40 of 99 cylinders"), "{said:?}");
-    assert!(list().unwrap().iter().all(|device| device.notes.is_empty()));
+    for device in list().unwrap() {
+        assert!(device.notes.is_empty(), "{}: {:?}", device.name, device.notes);
+    }
 }
 
 /// Returns the rate of random 4 KiB requests when the queue of `drive` is always full.

@@ -30,6 +30,8 @@ pub(super) struct DeviceFile {
     kind: DeviceKind,
     pub(super) name: String,
     pub(super) description: String,
+    #[allow(dead_code)] // the module `reported` reads it
+    reported_as: Option<Vec<String>>,
     /// Whether tracks overlap, so that rewriting data in place damages the data that follows.
     #[serde(default)]
     pub(super) shingled: bool,

@@ -18,6 +18,7 @@ mod plausible;
 mod price;
 mod random;
 mod refit;
+mod reported;
 mod sources;
 mod ssd;
 mod summary;
@@ -43,6 +44,7 @@ use closed::Host;
 pub use evidence::{Basis, Evidence};
 use file::{DeviceFile, DeviceKind};
 pub use price::Price;
+pub use reported::reported_as;
 pub use sources::{FigureSource, Sources};
 use ssd::SsdFile;
 pub use vary::Varied;
@@ -366,7 +368,7 @@ pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
 }
 
 /// Returns the names of the bundled drives.
-pub fn bundled_names() -> impl Iterator<Item = &'static str> {
+fn bundled_names() -> impl Iterator<Item = &'static str> {
     BUNDLED.iter().map(|(stem, _)| *stem)
 }
 

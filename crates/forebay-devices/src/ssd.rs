@@ -41,6 +41,8 @@ pub(super) struct SsdFile {
     kind: DeviceKind,
     pub(super) name: String,
     pub(super) description: String,
+    #[allow(dead_code)] // the module `reported` reads it
+    reported_as: Option<Vec<String>>,
     /// The number of TB that may be written before the drive counts as worn out.
     pub(super) endurance_tb: Option<Spanned<f64>>,
     flash: Spanned<FlashTable>,

@@ -55,7 +55,7 @@ fn stated(description: &str, unit: &str) -> Option<f64> {
 
 #[test]
 fn bundled_devices_open_by_name_and_hold_what_they_advertise() {
-    for (name, _) in BUNDLED {
+    for (name, text) in BUNDLED {
         let device = open(&name.to_uppercase()).unwrap();
         assert_eq!(&device.name, name);
         let description = &device.description;
@@ -69,11 +69,41 @@ fn bundled_devices_open_by_name_and_hold_what_they_advertise() {
             Some(rpm) => assert!(device.summary.contains(&format!("{rpm} rpm")), "{name}"),
             None => assert!(matches!(device.model, DeviceModel::Ssd(_)), "{name}: no speed in rpm"),
         }
-        let is_shingled = ["st2000dm008", "st1000lm035"].contains(name);
+        let is_shingled = text.contains("\nshingled = true");
         assert_eq!(
             (device.shingled, device.summary.ends_with(", shingled")),
-            (is_shingled, is_shingled)
+            (is_shingled, is_shingled),
+            "{name}: shingled"
         );
+    }
+}
+
+#[test]
+fn bundled_drives_are_recognized_by_the_names_that_they_report() {
+    for (stem, text) in BUNDLED {
+        assert!(
+            text.contains("\nreported_as = ["),
+            "devices/{stem}.toml lacks reported_as, the model names that the drive reports"
+        );
+        for name in reported::names(text) {
+            assert!(reported::plain(&name).len() >= 4, "{stem}: {name} matches other drives too");
+            assert_eq!(reported_as(&name), Some(*stem), "{name}");
+        }
+    }
+    for (reported, expected) in [
+        ("SAMSUNG SSD 830 Series", Some("samsung-830")),
+        ("Samsung SSD 990 PRO 2TB", Some("990-pro")),
+        ("ST18000NM000J-2TV103", Some("exos-x18")),
+        ("WDC  WUH721818ALE6L4", Some("hc550")),
+        ("TOSHIBA MG08ACA16TE", Some("mg08")),
+        ("SOLIDIGM SSDPF2KX038T1", Some("d7-p5520")),
+        ("ST1000NM0011    ", Some("st1000nm0011")),
+        ("KXG6AZNV512G TOSHIBA", Some("kxg6aznv512g")),
+        ("ST2000DM008-2FR102", Some("st2000dm008")),
+        ("QEMU HARDDISK", None),
+        ("", None),
+    ] {
+        assert_eq!(reported_as(reported), expected, "{reported}");
     }
 }
 
@@ -82,9 +112,10 @@ fn generic_devices_get_faster_and_every_bundled_disk_can_spin_down() {
     let sizes: Vec<u64> = general().unwrap().iter().map(|device| device.model.capacity()).collect();
     assert!(sizes.len() == GENERAL.len() && sizes.is_sorted(), "{sizes:?}");
     for (stem, text) in BUNDLED {
-        let all = ["standby_w = ", "spin_up_j = ", "spin_up_s = "];
         let spins = file::kind(text) == DeviceKind::Hdd;
-        assert!(!spins || all.iter().all(|key| text.contains(key)), "{stem}");
+        for key in ["standby_w = ", "spin_up_j = ", "spin_up_s = "].iter().filter(|_| spins) {
+            assert!(text.contains(key), "{stem}: no {key}, which every bundled disk has");
+        }
         let unsourced =
             |line: &str| line.contains(" = ") && !line.contains('"') && !line.contains('#');
         assert!(!text.lines().any(unsourced), "{stem}: a figure without its source");

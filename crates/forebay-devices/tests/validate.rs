@@ -2,27 +2,18 @@
 //! files and read back; then the models' service times must match those measured on the real
 //! drives.
 //!
-//! The set is not part of the repository. Without `../shared/traces`, these tests print a note and
-//! pass.
+//! The set is not part of the repository. Without `../shared/traces`, these tests are skipped.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use forebay_devices::validate::{Arrivals, Validation, read_trace, validate};
 use forebay_devices::{DiskSpec, disksim, read_spec, write};
+use forebay_testing::recorded;
 
 /// The drives, and the maximum root-mean-square distance of each in ms. DiskSim's own distances are
 /// 0.107, 0.090, 0.268 and 0.349, so no model may be farther from its drive than DiskSim's.
 const DRIVES: [(&str, f64); 4] =
     [("cheetah9LP", 0.107), ("hp_c2247a", 0.090), ("atlas10k", 0.105), ("barracuda", 0.315)];
-
-fn folder() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/disksim-valid");
-    if root.is_dir() {
-        return Some(root);
-    }
-    eprintln!("SKIPPED: no {}, the models are not checked against real drives", root.display());
-    None
-}
 
 fn validation(root: &Path, name: &str, arrivals: Arrivals) -> Validation {
     let folder = root.join(name);
@@ -37,7 +28,7 @@ fn validation(root: &Path, name: &str, arrivals: Arrivals) -> Validation {
 
 #[test]
 fn models_of_real_drives_agree_with_measurements() {
-    let Some(root) = folder() else { return };
+    let Some(root) = recorded("disksim-valid") else { return };
     for (name, most_ms) in DRIVES {
         let figures = validation(&root, name, Arrivals::Simulated);
         assert!((9_999..=10_000).contains(&figures.requests), "{name}: {figures:?}");
@@ -54,7 +45,7 @@ fn models_of_real_drives_agree_with_measurements() {
 
 #[test]
 fn measured_arrivals_depend_on_the_phase() {
-    let Some(root) = folder() else { return };
+    let Some(root) = recorded("disksim-valid") else { return };
     let figures = validation(&root, "atlas10k", Arrivals::Measured);
     assert!(figures.rms_ms < 0.15 && figures.correlation > 0.89, "{figures:?}");
     assert!(figures.rms_greatest_ms - figures.rms_least_ms > 0.01, "{figures:?}");

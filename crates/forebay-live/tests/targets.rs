@@ -1,7 +1,6 @@
 //! Tests real files and devices through each driver: contents, counts and errors, but not times.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +14,7 @@ use forebay_live::{
     Failure, LEN_MAX, Lanes, Patterned, Target, TargetKind, TargetOptions, Threads, Uring, payload,
     run,
 };
+use forebay_testing::skipped;
 
 use crate::rig::{Counted, mixed, open, request};
 
@@ -42,13 +42,6 @@ fn each_driver(mut test: impl FnMut(&str, &dyn Fn(Vec<Target>) -> (Box<dyn Lanes
         }),
         Err((error, _)) => skipped(&format!("io_uring: {error}")),
     }
-}
-
-/// Reports a skipped test directly to standard error, because the test harness hides the output of
-/// tests that pass.
-fn skipped(why: &str) {
-    let mut past = io::stderr();
-    let _ = writeln!(past, "!!! a test of play is SKIPPED: {why}");
 }
 
 /// Runs requests whose writes carry the pattern of their position.

@@ -23,6 +23,14 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Appends the skipped tests to those that `make test` lists at its end: .ci/stage."""
+    if path := os.environ.get("FOREBAY_SKIPS"):
+        with open(path, "a", encoding="utf-8") as file:
+            for report in terminalreporter.stats.get("skipped", []):
+                file.write(f"{report.longrepr[2].removeprefix('Skipped: ')}\t{report.nodeid}\n")
+
+
 @pytest.fixture(autouse=True)
 def _ends():
     faulthandler.dump_traceback_later(SECONDS_MAX, exit=True)
@@ -49,7 +57,7 @@ def binary():
     """The command."""
     binary = Path(os.environ.get("FOREBAY_COMMAND", ROOT / "target" / "debug" / "forebay"))
     if not binary.exists():
-        pytest.skip(f"SKIPPED: no command at {binary} to compare with; build it with cargo build")
+        pytest.skip(f"no command at {binary} to compare with; build it with cargo build")
     return binary
 
 

@@ -11,8 +11,8 @@ from conftest import TERASORT
 
 import forebay
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="SKIPPED: no Selenium; pip install -r browser.txt")
-pypdf = pytest.importorskip("pypdf", reason="SKIPPED: no pypdf; pip install -r browser.txt")
+webdriver = pytest.importorskip("selenium.webdriver", reason="no Selenium; pip install -r browser.txt")
+pypdf = pytest.importorskip("pypdf", reason="no pypdf; pip install -r browser.txt")
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
 
 pytestmark = pytest.mark.slow
@@ -93,7 +93,7 @@ def browser():
     """A headless Chromium."""
     program, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if program is None or driver is None:
-        pytest.skip("SKIPPED: no chromium and chromedriver")
+        pytest.skip("no chromium and chromedriver")
     options = webdriver.ChromeOptions()
     options.binary_location = program
     for flag in (

@@ -81,7 +81,7 @@ def test_every_example_runs(page, files):
     text = program(page).replace('"/disk', f'"{files}/disk').replace("mb=100_000", "mb=100")
     with contextlib.ExitStack() as stack:
         if "tcp://scheduler" in text:
-            distributed = pytest.importorskip("distributed", reason="SKIPPED: no Dask for the example of a cluster")
+            distributed = pytest.importorskip("distributed", reason="no Dask for the example of a cluster")
             cluster = stack.enter_context(distributed.LocalCluster(
                 n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None))
             stack.callback(lambda: distributed.default_client().close())

@@ -68,7 +68,7 @@ def test_what_is_there_is_kept(small, tmp_path, command):
     assert trace.read_bytes() == before
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_mounted_device_is_refused(small, tmp_path):
     image, place = tmp_path / "image", tmp_path / "mounted"
     image.write_bytes(b"\0" * (4 << 20))
@@ -81,7 +81,7 @@ def test_a_mounted_device_is_refused(small, tmp_path):
     mounted = loop and run("mkfs.ext4", "-q", loop).returncode == 0 and run("mount", loop, place).returncode == 0
     try:
         if not mounted:
-            pytest.skip("SKIPPED: nothing can be mounted here")
+            pytest.skip("nothing can be mounted here")
         for device in (loop, image):
             with pytest.raises(forebay.Error, match="in use|mounted"):
                 forebay.play(small, target=device, overwrite=True)

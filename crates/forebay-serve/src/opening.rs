@@ -84,7 +84,10 @@ pub(crate) fn target(
     let target = whole(Target::open(path, how)?, how)?;
     match target.lock(writes) {
         Ok(true) => Ok(target),
-        Ok(false) => Err(unfit(format!("{}: another process keeps it open", path.display()))),
+        Ok(false) => Err(unfit(format!(
+            "{0}: another process keeps it open; end that process first (`fuser -v {0}` names it)",
+            path.display()
+        ))),
         Err(error) => Err(unfit(format!("{}: it cannot be locked: {error}", path.display()))),
     }
 }

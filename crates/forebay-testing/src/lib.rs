@@ -1,6 +1,11 @@
-//! What all tests share: numbers that they draw, the same in every run from a seed that the test names, and how long they run.
+//! What all tests share: numbers that they draw, the same in every run from a seed that the test names, how long they run, and
+//! how they report that they are skipped.
 //!
 //! Numbers are SplitMix64's (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014): any seed will do.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// The increment of the state: 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -35,6 +40,32 @@ pub fn laws_times() -> Option<u64> {
 /// Returns `count`, multiplied by `FOREBAY_LAWS` if it is set.
 pub fn longer(count: u64) -> u64 {
     count * laws_times().unwrap_or(1)
+}
+
+/// Reports that the current test, or a part of it, cannot run here. `.ci/stage` counts what is
+/// reported and prints the reasons at the end.
+pub fn skipped(why: &str) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Not `eprintln!`, because the test harness hides what it prints in tests that pass.
+    let _ = writeln!(io::stderr(), "!!! {test} is SKIPPED: {why}");
+    if let Some(path) = std::env::var_os("FOREBAY_SKIPS") {
+        let mut file = File::options().create(true).append(true).open(path).unwrap();
+        // A single write, because other tests append at the same time.
+        file.write_all(format!("{why}\t{test}\n").as_bytes()).unwrap();
+    }
+}
+
+/// Returns the path of a recorded trace or of a folder of them in `../shared/traces`, which is not
+/// part of the repository. If it is missing, reports that the test is skipped.
+pub fn recorded(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);
+    if !path.exists() {
+        skipped("a recorded trace is not in ../shared/traces");
+        return None;
+    }
+    Some(path)
 }
 
 #[cfg(test)]

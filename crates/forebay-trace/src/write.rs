@@ -117,6 +117,15 @@ pub fn stop(exit: impl FnOnce()) {
     exit();
 }
 
+/// Returns the permissions that the process withholds from new files. Only Linux shows them;
+/// elsewhere, this is the usual value.
+#[cfg(unix)]
+fn umask() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok()).unwrap_or(0o022)
+}
+
 /// A file that does not have its final name yet.
 pub struct Draft {
     path: PathBuf,
@@ -169,8 +178,9 @@ impl Draft {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // Use the permissions of any new file, from which the process's umask removes some.
-            builder.permissions(fs::Permissions::from_mode(0o666));
+            // Until the file is complete, only its owner may read it: a trace names the processes
+            // and files of others.
+            builder.permissions(fs::Permissions::from_mode(0o600));
         }
         let mut drafts = drafts();
         let file = builder.tempfile_in(folder).map_err(|error| io_error(path, error))?;
@@ -199,6 +209,13 @@ impl Draft {
         let path = self.path;
         let fail = |source| io_error(&path, source);
         let file = self.file.into_inner().map_err(|error| fail(error.into_error()))?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // Some file systems, such as FAT, have no permissions.
+            let mode = fs::Permissions::from_mode(0o666 & !umask());
+            let _ = file.as_file().set_permissions(mode);
+        }
         file.as_file().sync_all().map_err(fail)?;
         file.persist(&path).map_err(|error| fail(error.error))?;
         Ok(())

@@ -1,7 +1,7 @@
 //! Compares the reading of blktrace binaries and blkparse text with known figures and with
 //! blktrace's own programs, on real traces.
 //!
-//! The real traces are not part of the repository. Without them, these tests print a note and pass.
+//! The real traces are not part of the repository. Without them, these tests are skipped.
 
 use std::fs;
 use std::io::Write;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use forebay_core::{Flags, Nanos, Op};
+use forebay_testing::{recorded, skipped};
 use forebay_trace::formats::blktrace::Blktrace;
 use forebay_trace::open::open;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream};
@@ -76,14 +77,9 @@ impl Trace {
 }
 
 /// Returns the path of a real trace, if it is available.
-fn real(name: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    let path = root.join(name);
-    let folder = path.parent().is_some_and(Path::is_dir);
-    if !folder {
-        println!("skipped: no {}", path.display());
-    }
-    folder.then_some(path)
+/// Returns the name of a real trace, from which the names of its files are derived.
+fn sample() -> Option<PathBuf> {
+    Some(recorded("hadoop")?.join("sample"))
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -92,7 +88,7 @@ fn mean(values: &[f64]) -> f64 {
 
 #[test]
 fn a_whole_set_has_a_latency_for_each_request() {
-    let Some(path) = real("hadoop/sample") else { return };
+    let Some(path) = sample() else { return };
     let trace = Trace::binary(&path);
     assert_eq!(trace.count(Op::Read), 2087);
     assert_eq!(trace.count(Op::Write), 1393);
@@ -120,8 +116,7 @@ const SAMPLE_FLUSH_NS: u64 = 131_473;
 
 #[test]
 fn text_and_binary_of_one_trace_are_the_same() {
-    let (Some(binary), Some(text)) = (real("hadoop/sample"), real("hadoop/sample.blkparse.txt"))
-    else {
+    let (Some(binary), Some(text)) = (sample(), recorded("hadoop/sample.blkparse.txt")) else {
         return;
     };
     let (binary, text) = (Trace::binary(&binary), Trace::text(&text));
@@ -135,10 +130,9 @@ fn text_and_binary_of_one_trace_are_the_same() {
 
 #[test]
 fn counts_and_latencies_are_those_of_blkparse_and_btt() {
-    let Some(path) = real("hadoop/sample") else { return };
+    let Some(path) = sample() else { return };
     if !["blkparse", "btt"].iter().all(|program| Command::new(program).arg("-V").output().is_ok()) {
-        println!("skipped: blktrace's programs are not installed");
-        return;
+        return skipped("there is no blkparse or btt");
     }
     let trace = Trace::binary(&path);
     let folder = tempfile::tempdir().unwrap();
@@ -196,7 +190,7 @@ fn compare_with_btt(trace: &Trace, path: &Path) {
 /// the same numbers of requests and bytes and the same latencies.
 #[test]
 fn a_written_blktrace_is_that_of_blkparse_and_btt() {
-    let Some(path) = real("hadoop/sample") else { return };
+    let Some(path) = sample() else { return };
     let folder = tempfile::tempdir().unwrap();
     let written = folder.path().join("written.blktrace.0");
     let trace = Trace::binary(&path);
@@ -212,8 +206,7 @@ fn a_written_blktrace_is_that_of_blkparse_and_btt() {
     assert_eq!((&again.records, &again.dictionary), (&trace.records, &trace.dictionary));
 
     if !["blkparse", "btt"].iter().all(|program| Command::new(program).arg("-V").output().is_ok()) {
-        println!("skipped: blktrace's programs are not installed");
-        return;
+        return skipped("there is no blkparse or btt");
     }
     let run = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).current_dir(&folder).output().unwrap();
@@ -236,7 +229,7 @@ fn a_written_blktrace_is_that_of_blkparse_and_btt() {
 
 #[test]
 fn a_set_without_some_cpus_is_read() {
-    let Some(path) = real("blktrace-bin/hadoop-eternity10.sdb.tar.xz") else { return };
+    let Some(path) = recorded("blktrace-bin/hadoop-eternity10.sdb.tar.xz") else { return };
     let trace = Trace::binary(&path);
     assert_eq!(trace.records.len(), 137_309);
     assert!((trace.count(Op::Read) as f64 / 137_309.0 - 0.986).abs() < 5e-4);
@@ -254,7 +247,7 @@ fn a_set_without_some_cpus_is_read() {
 
 #[test]
 fn scheduler_messages_are_passed_over() {
-    let Some(path) = real("blktrace-bin/hadoop-eternity2.sdb.tar.xz") else { return };
+    let Some(path) = recorded("blktrace-bin/hadoop-eternity2.sdb.tar.xz") else { return };
     let trace = Trace::binary(&path);
     assert_eq!(trace.records.len(), 111_656);
     assert!((trace.count(Op::Read) as f64 / 111_656.0 - 0.983).abs() < 5e-4);
@@ -265,7 +258,7 @@ fn scheduler_messages_are_passed_over() {
 
 #[test]
 fn a_file_alone_is_a_set() {
-    let Some(path) = real("blktrace-bin/nvme-sample.blktrace.0") else { return };
+    let Some(path) = recorded("blktrace-bin/nvme-sample.blktrace.0") else { return };
     let trace = Trace::binary(&path);
     assert_eq!((trace.records.len(), trace.count(Op::Read)), (963, 963));
     assert!((trace.duration_s() - 0.346).abs() < 1e-3);
@@ -276,7 +269,7 @@ fn a_file_alone_is_a_set() {
 
 #[test]
 fn remaps_and_empty_flushes_in_text() {
-    let Some(path) = real("blkparse/nvme0n1-dmcrypt-jbd2.txt") else { return };
+    let Some(path) = recorded("blkparse/nvme0n1-dmcrypt-jbd2.txt") else { return };
     let trace = Trace::text(&path);
     assert_eq!(trace.records.len(), 248);
     assert_eq!(trace.count(Op::Read), 0);
@@ -289,7 +282,7 @@ fn remaps_and_empty_flushes_in_text() {
 
 #[test]
 fn a_trace_of_issues_alone_says_so() {
-    let Some(path) = real("blkparse/ext4-sdc1-issue-only.txt") else { return };
+    let Some(path) = recorded("blkparse/ext4-sdc1-issue-only.txt") else { return };
     let trace = Trace::text(&path);
     // The trace contains 677 issues, 4 of which are commands that were passed through to the
     // device.

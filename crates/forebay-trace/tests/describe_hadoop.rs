@@ -1,21 +1,13 @@
 //! Compares the description of the Hadoop captures with the table of characteristics published with
 //! them, which an independent script computed. Skipped if the captures are not available.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use forebay_testing::recorded;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::open::open;
 
 const CAPTURES: [&str; 5] = ["terasort", "wordcount", "grep", "randomtextwriter", "sample"];
-
-fn folder() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/hadoop");
-    if folder.join("README.md").is_file() {
-        return Some(folder);
-    }
-    println!("skipped: no captures at {}", folder.display());
-    None
-}
 
 fn describe(path: &Path) -> Description {
     let mut reader = open(path, None).unwrap();
@@ -90,7 +82,7 @@ fn close(a: &str, b: &str) -> bool {
 
 #[test]
 fn captures_have_the_published_characteristics() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = recorded("hadoop") else { return };
     let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
     for (column, capture) in CAPTURES.iter().enumerate() {
         let d = describe(&folder.join(format!("{capture}.parquet")));
@@ -107,7 +99,7 @@ fn captures_have_the_published_characteristics() {
 /// Checks figures that the table lacks. They were computed once from the columns with numpy.
 #[test]
 fn terasort_has_the_figures_numpy_gives() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = recorded("hadoop") else { return };
     let d = describe(&folder.join("terasort.parquet"));
     assert_eq!(d.footprint_bytes, 13_313_564_672);
     assert!((d.inter_arrival.variation.unwrap() - 21.020_844_103_558).abs() < 1e-9);

@@ -2,24 +2,16 @@
 //! request, and with known facts. Skipped without the captures.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use forebay_core::Op;
+use forebay_testing::recorded;
 use forebay_trace::describe::by_thread::rows::{ByThread, Figures};
 use forebay_trace::describe::by_thread::rules::{Functionality, Rules};
 use forebay_trace::describe::{Describer, Options, ThreadOptions, by_thread};
 use forebay_trace::open::open;
 use forebay_trace::streams::{Grouping, StreamBy};
 use forebay_trace::{Dictionary, Record};
-
-fn traces() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    if folder.join("README.md").is_file() {
-        return Some(folder);
-    }
-    println!("skipped: no traces at {}", folder.display());
-    None
-}
 
 /// The description of a trace's threads, and all its requests.
 struct Read {
@@ -172,7 +164,7 @@ fn check_all(path: &Path) -> Read {
 
 #[test]
 fn threads_of_hadoop_captures_are_as_reckoned() {
-    let Some(folder) = traces() else { return };
+    let Some(folder) = recorded(".") else { return };
     for capture in ["terasort", "wordcount", "grep", "randomtextwriter", "sample"] {
         let read = check_all(&folder.join(format!("hadoop/{capture}.parquet")));
         // The journal of ext4 is a log, and no thread that reads is one.
@@ -189,7 +181,7 @@ fn threads_of_hadoop_captures_are_as_reckoned() {
 
 #[test]
 fn threads_of_a_cluster_node_are_as_reckoned() {
-    let Some(folder) = traces() else { return };
+    let Some(folder) = recorded(".") else { return };
     let read = check_all(&folder.join("blktrace-bin/hadoop-eternity10.sdb.tar.xz"));
     let found = &read.found;
     assert!((400..500).contains(&found.threads), "{}", found.threads);

@@ -4,18 +4,10 @@
 use std::path::PathBuf;
 
 use forebay_core::Op;
+use forebay_testing::recorded;
 use forebay_trace::formats::disksim_valid::{self, Buffer};
 use forebay_trace::open::open;
 use forebay_trace::{Dictionary, Notes, Record};
-
-fn shared(name: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);
-    if !path.exists() {
-        println!("skipped: no {}", path.display());
-        return None;
-    }
-    Some(path)
-}
 
 type Whole = (Vec<Record>, Dictionary, Notes);
 
@@ -24,7 +16,7 @@ fn read(name: &str) -> Option<Whole> {
 }
 
 fn read_as(name: &str, from: Option<&str>) -> Option<Whole> {
-    let mut reader = open(&shared(name)?, from).unwrap();
+    let mut reader = open(&recorded(name)?, from).unwrap();
     let (mut all, mut batch) = (Vec::new(), Vec::new());
     loop {
         reader.read(&mut batch).unwrap();
@@ -159,7 +151,7 @@ fn wrong_units_are_refused_with_the_likely_one() {
         ("heimdall/msr.cut.per_10k.rw_40_60.1370.trace.zst", None, "offset,len,op:disksim"),
         ("disksim-ascii/desktop.trace.zst", Some("heimdall"), "offset:sectors,len:sectors"),
     ] {
-        let Some(path) = shared(name) else { return };
+        let Some(path) = recorded(name) else { return };
         let mut reader = open(&path, from).unwrap();
         let mut batch = Vec::new();
         let message = loop {
@@ -298,7 +290,7 @@ fn disksim_validation() {
         assert_eq!((dictionary.volumes.len(), notes.rows_skipped), (1, 0));
         // Only one request is outstanding: each arrives after the previous one has completed.
         assert!(records.windows(2).all(|w| w[0].at.0 + w[0].latency.unwrap().0 <= w[1].at.0));
-        let rows = disksim_valid::rows(&shared(&path).unwrap()).unwrap();
+        let rows = disksim_valid::rows(&recorded(&path).unwrap()).unwrap();
         let rows: Vec<_> = rows.map(|row| row.unwrap()).collect();
         assert_eq!(rows.len(), requests);
         let count = |buffer| rows.iter().filter(|row| row.buffer == buffer).count();

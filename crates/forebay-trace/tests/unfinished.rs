@@ -107,6 +107,26 @@ fn a_killed_csv_trace_has_the_rows_before_its_last_checkpoint() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_file_is_private_until_it_is_complete() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let mode = || {
+        let entry = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap();
+        entry.metadata().unwrap().permissions().mode() & 0o777
+    };
+    fs::write(folder.path().join("other"), "").unwrap();
+    let usual = mode();
+    fs::remove_file(folder.path().join("other")).unwrap();
+    let path = folder.path().join("t.csv");
+    let mut writer = create(&path, None, &ProtectedFiles::default()).unwrap();
+    add(&mut *writer, 0..10);
+    assert_eq!(mode(), 0o600);
+    writer.finish(&dictionary(), &Notes::default()).unwrap();
+    assert_eq!(mode(), usual);
+}
+
+#[test]
 fn a_file_full_of_ends_is_refused_soon() {
     let content = [&b"PAR1"[..], &b"\x08\0\0\0PAR1".repeat(1 << 20)[..], b"x"].concat();
     assert!(read(&content).unwrap_err().contains("truncated or damaged"));

@@ -1,8 +1,6 @@
 //! Tests the paper's claims about shaping on the beginning of its own trace, and the results of
 //! `simulate` for classes and servers. Skipped if the trace is not available.
 
-use std::path::PathBuf;
-
 use forebay::devices;
 use forebay::input::Input;
 use forebay::plan::capacity::Promises;
@@ -10,17 +8,14 @@ use forebay::plan::devices::{Question, table};
 use forebay::progress::{unheard, untold};
 use forebay::simulate::{RunResult, Setup, run};
 use forebay_core::{Flags, Nanos, Op};
+use forebay_testing::recorded;
 use forebay_trace::Record;
 use forebay_trace::streams::StreamBy;
 
-const WEBSEARCH: &str = "../../../shared/traces/spc/WebSearch1.prefix.rewritten.spc.zst";
+const WEBSEARCH: &str = "spc/WebSearch1.prefix.rewritten.spc.zst";
 
 fn websearch() -> Option<Input> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(WEBSEARCH);
-    if !path.exists() {
-        println!("skipped: no {}", path.display());
-        return None;
-    }
+    let path = recorded(WEBSEARCH)?;
     Some(Input::read(&path, None, StreamBy::Thread, &mut untold).unwrap())
 }
 

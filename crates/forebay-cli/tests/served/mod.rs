@@ -1,7 +1,7 @@
 //! Runs `forebay serve` and its client tools for tests.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 pub(crate) use forebay_rig::Folder;
 use forebay_rig::{is_of_a_busy_machine, wait_until};
+pub(crate) use forebay_testing::skipped;
 use serde_json::Value;
 
 use crate::command;
@@ -143,23 +144,17 @@ pub(crate) fn top(folder: &Folder) -> Value {
     told
 }
 
-/// Returns whether all `tools` are installed. If not, prints a message.
+/// Returns whether all `tools` are installed. If not, reports a skipped test.
 pub(crate) fn have(tools: &[&str]) -> bool {
     let is_there = |tool: &&&str| {
         let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
         found.is_ok_and(|output| output.status.success())
     };
-    let missing: Vec<_> = tools.iter().filter(|tool| !is_there(tool)).collect();
+    let missing: Vec<_> = tools.iter().filter(|tool| !is_there(tool)).copied().collect();
     if !missing.is_empty() {
-        skipped(&format!("there is no {missing:?}"));
+        skipped(&format!("there is no {}", missing.join(", ")));
     }
     missing.is_empty()
-}
-
-pub(crate) fn skipped(why: &str) {
-    // Write to standard error directly, because the test harness hides the output of tests that
-    // pass.
-    let _ = writeln!(io::stderr(), "!!! a test of serve is SKIPPED: {why}");
 }
 
 /// Runs a tool.

@@ -90,7 +90,7 @@ fn reads_on_real_lanes_return_the_last_write() {
         ];
         match Uring::new(targets(folder.path()), 8) {
             Ok(uring) => all.push(("io_uring", Box::new(uring))),
-            Err((error, _)) => eprintln!("!!! a test is SKIPPED: io_uring: {error}"),
+            Err((error, _)) => forebay_testing::skipped(&format!("io_uring: {error}")),
         }
         kinds = all.len() as u64;
         for (name, mut lanes) in all {

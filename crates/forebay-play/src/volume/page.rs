@@ -175,30 +175,33 @@ fn figures(answer: &VolumeAnswer) -> Table {
         }
         (ssds, _) => format!("{}, {ssds} of them solid-state drives", answer.drives),
     };
-    let units = match (&units[..], answer.ssd_units) {
-        ([], _) => "none".into(),
-        (units, 0) => units.join(", "),
-        (units, ssd) => format!("{}; {ssd} of them on solid-state drives", units.join(", ")),
+    let units = match answer.ssd_units {
+        0 => units.join(", "),
+        ssd => format!("{}; {ssd} of them on solid-state drives", units.join(", ")),
     };
     let chunk = bytes(answer.chunk_bytes.into());
-    let numbers = |numbers: &[u8]| Cell::from(numbers_or_none(numbers));
-    let rows = [
-        ("holds", size(answer.capacity_bytes)),
-        ("written", size(answer.written_bytes)),
-        ("drives", drives.into()),
+    let (has_units, has_costs) = (!answer.units.is_empty(), !answer.costs.is_empty());
+    let numbers = |numbers: &[u8]| Some(Cell::from(numbers_or_none(numbers)));
+    let some_numbers = |some: &[u8]| numbers(some).filter(|_| !some.is_empty());
+    // A row without content is left out, except that of the missing drives.
+    let rows: [(_, Option<Cell>); 13] = [
+        ("holds", Some(size(answer.capacity_bytes))),
+        ("written", Some(size(answer.written_bytes))),
+        ("drives", Some(drives.into())),
         ("missing", numbers(&answer.drives_missing)),
-        ("replaced", numbers(&answer.drives_replaced)),
-        ("joining", numbers(&answer.drives_joining)),
-        ("without a label at the end", numbers(&answer.drives_without_end_label)),
-        ("unit", format!("{} chunks of {chunk}", answer.chunks).into()),
-        ("units", units.into()),
-        ("opened", counted(answer.openings, "time").into()),
-        ("costs of writes", costs(answer).into()),
-        ("table in memory, at most", size(answer.table_bytes)),
-        ("records on each drive", size(answer.records_per_drive_bytes)),
+        ("replaced", some_numbers(&answer.drives_replaced)),
+        ("joining", some_numbers(&answer.drives_joining)),
+        ("without a label at the end", some_numbers(&answer.drives_without_end_label)),
+        ("unit", Some(format!("{} chunks of {chunk}", answer.chunks).into())),
+        ("units", has_units.then(|| units.into())),
+        ("opened", Some(counted(answer.openings, "time").into())),
+        ("costs of writes", has_costs.then(|| costs(answer).into())),
+        ("table in memory, at most", Some(size(answer.table_bytes))),
+        ("records on each drive", Some(size(answer.records_per_drive_bytes))),
     ];
     let mut table = Table::new([Column::words("volume"), Column::words(&*answer.volume)]);
-    table.rows.extend(rows.map(|(name, cell)| Row::new([name.into(), cell])));
+    let rows = rows.into_iter().filter_map(|(name, cell)| Some(Row::new([name.into(), cell?])));
+    table.rows.extend(rows);
     table
 }
 
@@ -212,6 +215,5 @@ fn costs(answer: &VolumeAnswer) -> String {
         let faster = if faster.is_empty() { "none".into() } else { listed(&faster) };
         format!("{}: three copies are faster for {faster} chunks", known.kind)
     });
-    let said: Vec<String> = said.collect();
-    if said.is_empty() { "unknown".into() } else { said.join("; ") }
+    said.collect::<Vec<_>>().join("; ")
 }

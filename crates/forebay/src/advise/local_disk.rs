@@ -97,7 +97,8 @@ impl LocalDisk {
     /// similar size.
     pub(super) fn model(&self) -> Result<StandIn, Error> {
         let called = self.name.as_deref().unwrap_or("of an unknown model");
-        if let Some(device) = self.name.as_deref().and_then(bundled) {
+        if let Some(device) = self.name.as_deref().and_then(devices::reported_as).map(String::from)
+        {
             let reason = format!("{} is a {called}", self.path.display());
             let bytes = devices::open(&device)?.model.capacity() as f64;
             let is_known = (self.bytes as f64 / bytes - 1.0).abs() < SAME_SIZE_SHARE;
@@ -131,28 +132,6 @@ impl LocalDisk {
 /// drive.
 const SAME_SIZE_SHARE: f64 = 0.1;
 
-/// Names under which some drives report themselves that differ from their bundled names: letters
-/// and digits of the reported name, and the bundled device. The model numbers are the ones cited in
-/// the device files.
-const REPORTED_AS: [(&str, &str); 4] = [
-    ("st18000nm00", "exos-x18"),
-    ("wuh721818ale6l4", "hc550"),
-    ("samsungssd830", "samsung-830"),
-    ("ssdpf2kx038t1", "d7-p5520"),
-];
-
-/// Returns the bundled device whose name or model number occurs in the reported name.
-fn bundled(reported: &str) -> Option<String> {
-    let plain = |text: &str| -> String {
-        text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
-    };
-    let reported = plain(reported);
-    let by_number = REPORTED_AS.iter().find(|(number, _)| reported.contains(number));
-    let names = devices::bundled_names().filter(|name| reported.contains(&plain(name)));
-    let by_name = || names.max_by_key(|name| name.len());
-    by_number.map(|(_, name)| *name).or_else(by_name).map(str::to_string)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,25 +158,6 @@ mod tests {
         ("device/queue_depth", "4\n"),
         ("size", "1953525168\n"),
     ];
-
-    #[test]
-    fn drives_are_found_by_what_they_report() {
-        for (reported, expected) in [
-            ("SAMSUNG SSD 830 Series", Some("samsung-830")),
-            ("Samsung SSD 990 PRO 2TB", Some("990-pro")),
-            ("ST18000NM000J-2TV103", Some("exos-x18")),
-            ("WDC  WUH721818ALE6L4", Some("hc550")),
-            ("TOSHIBA MG08ACA16TE", Some("mg08")),
-            ("SOLIDIGM SSDPF2KX038T1", Some("d7-p5520")),
-            ("ST1000NM0011", Some("st1000nm0011")),
-            ("QEMU HARDDISK", None),
-        ] {
-            assert_eq!(bundled(reported).as_deref(), expected, "{reported}");
-        }
-        for (_, name) in REPORTED_AS {
-            assert!(devices::bundled_names().any(|bundled| bundled == name), "{name}");
-        }
-    }
 
     #[test]
     fn a_drive_of_a_bundled_model_is_found_by_its_partition_too() {
@@ -242,19 +202,5 @@ mod tests {
         let said = (disk.scheduler.as_deref(), disk.rotates, disk.bytes);
         assert_eq!(said, (Some("none"), true, 8192));
         assert_eq!(disk.model().unwrap().device, "sata250");
-    }
-
-    #[test]
-    fn bundled_names_are_found_in_what_drives_call_themselves() {
-        let all = [
-            ("Samsung SSD 990 PRO 2TB", Some("990-pro")),
-            ("KXG6AZNV512G TOSHIBA", Some("kxg6aznv512g")),
-            ("ST2000DM008-2FR102", Some("st2000dm008")),
-            ("QEMU HARDDISK", None),
-        ];
-        assert_eq!(
-            all.map(|(called, _)| bundled(called)),
-            all.map(|(_, name)| name.map(String::from))
-        );
     }
 }

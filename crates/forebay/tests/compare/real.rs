@@ -1,26 +1,16 @@
 //! Tests `compare` on real traces. Each is its own twin, no two of them are twins, and a trace with
 //! its gaps in another order differs only in that. Skipped if the traces are not available.
 
-use std::path::PathBuf;
-
 use forebay::compare::{Card, Options, compare};
 use forebay::input::Input;
 use forebay::progress::{unheard, untold};
 use forebay_core::Nanos;
+use forebay_testing::recorded;
 use forebay_trace::Record;
 use forebay_trace::streams::StreamBy;
 
-fn shared(name: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);
-    if !path.exists() {
-        println!("skipped: no {}", path.display());
-        return None;
-    }
-    Some(path)
-}
-
 fn read(name: &str) -> Option<Input> {
-    Some(Input::read(&shared(name)?, None, StreamBy::default(), &mut untold).unwrap())
+    Some(Input::read(&recorded(name)?, None, StreamBy::default(), &mut untold).unwrap())
 }
 
 fn card(a: &Input, b: &Input) -> Card {
@@ -106,7 +96,7 @@ fn shuffled(records: &[Record]) -> Vec<Record> {
 
 #[test]
 fn gaps_in_another_order_leave_all_but_bursts() {
-    let Some(path) = shared("disksim-ascii/desktop.trace.zst") else { return };
+    let Some(path) = recorded("disksim-ascii/desktop.trace.zst") else { return };
     let mut reader = forebay_trace::open::open(&path, None).unwrap();
     let (mut records, mut batch) = (Vec::new(), Vec::new());
     loop {
