@@ -136,7 +136,7 @@ fn a_price_has_the_same_figure_everywhere() {
 #[test]
 fn each_client_may_have_its_own_promise_and_volumes_are_clients() {
     let folder = Folder::new();
-    let trace = trace(&folder, "t.spc", (0..80).map(|n| n / 8 * 400));
+    let trace = trace(&folder, "t.spc", (0..160).map(|n| n / 8 * 400));
     let asked = [
         "--trust-times",
         "--by",

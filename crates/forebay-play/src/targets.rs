@@ -164,6 +164,7 @@ mod tests {
             intensity: Intensity::RECORDED,
             map: Map::Scale,
             serves_own: false,
+            without: None,
         },
         length: None,
         realtime: false,

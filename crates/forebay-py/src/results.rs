@@ -270,6 +270,13 @@ impl Advice {
         self.get(py, "trust")
     }
 
+    /// The two streams that disturb each other most, as a list of dicts: `stream`, `beside`, `p99_ms`,
+    /// `p99_without_ms`, `matters` and others.
+    #[getter]
+    fn disturbances<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "disturbances")
+    }
+
     /// All kinds of remedies, free ones first, as a list of dicts.
     #[getter]
     fn remedies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -143,6 +143,7 @@ impl Describer {
             large_request_byte_share: totals.large_request_byte_share(),
             rows_skipped: notes.rows_skipped,
             rows_late: notes.rows_late,
+            run_starts: notes.run_starts.clone(),
             warnings,
             read_size: totals.read_size(),
             write_size: totals.write_size(),

@@ -45,5 +45,6 @@ pub mod write;
 pub use columns::{BadColumns, Columns};
 pub use error::TraceError;
 pub use trace::{
-    ColumnMeaning, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts, Stream,
+    ColumnMeaning, Dictionary, HeaderAgain, Notes, Reader, Record, RunEvidence, RunStart,
+    SourceFacts, Stream,
 };

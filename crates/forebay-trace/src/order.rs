@@ -179,6 +179,7 @@ impl<R: Reader> Ordered<R> {
         self.notes.began = self.zero.zip(self.first).map(|(zero, first)| zero + first);
         if self.ended {
             self.notes.warnings.extend(self.clock.sentences(self.late));
+            self.notes.run_starts = self.clock.run_starts();
             self.notes.warnings.extend(wrapped_sentence(self.wrapped));
             self.notes.warnings.extend(self.zeros_sentence());
         }

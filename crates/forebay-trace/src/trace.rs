@@ -2,6 +2,7 @@
 //! notes about reading it.
 
 use forebay_core::{Flags, Nanos, Op};
+use serde::Serialize;
 
 use crate::error::TraceError;
 use forebay_words::plural::{counted, verb};
@@ -61,6 +62,32 @@ pub struct ColumnMeaning {
     pub because: String,
 }
 
+/// What suggests that another recording begins in a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEvidence {
+    /// Only the clock, which goes back.
+    Clock,
+    /// The clock goes back after a comment.
+    Comment,
+    /// The clock goes back after another header.
+    Header,
+}
+
+/// A place in a source where the clock goes back, as if another recording began there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RunStart {
+    /// The number of the first request after the step, in the order of the source, counted from 1.
+    pub request: u64,
+    /// How far the clock goes back, in nanoseconds.
+    pub back_ns: u64,
+    /// What suggests that another recording begins.
+    pub evidence: RunEvidence,
+    /// Whether the requests from here on were placed after the earlier ones. Otherwise they are sorted
+    /// among these.
+    pub is_appended: bool,
+}
+
 /// Notes about reading a trace, so that nothing is lost silently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
@@ -85,6 +112,8 @@ pub struct Notes {
     pub own_block_bytes: Option<u32>,
     /// How the columns of a text, or the fields of another format, were interpreted.
     pub columns: Vec<ColumnMeaning>,
+    /// The first places where another recording seems to begin.
+    pub run_starts: Vec<RunStart>,
     /// One sentence for each thing that users should know, in the order in which they were noticed.
     pub warnings: Vec<String>,
 }

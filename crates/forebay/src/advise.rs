@@ -35,6 +35,7 @@ mod capacity;
 mod cautions;
 pub(crate) mod choice;
 mod default_device;
+mod disturbance;
 mod drives;
 mod findings;
 mod fit;
@@ -67,6 +68,7 @@ pub use capacity::Enough;
 use choice::Choice;
 pub use choice::{PassedOver, Prefer};
 pub use default_device::{default_device, default_flash};
+pub use disturbance::Disturbance;
 use drives::Drives;
 pub use fit::DeviceFit;
 pub use local_disk::{known_model, stand_in};
@@ -194,6 +196,10 @@ pub struct Advice {
     pub cautions: Vec<String>,
     /// How far the model's latencies deviate from the recorded ones.
     pub trust: Trust,
+    /// How much the two streams that disturb each other most would gain without each other, the more
+    /// disturbed one first; empty if the trace does not distinguish streams, or if no difference
+    /// could matter.
+    pub disturbances: Vec<Disturbance>,
     /// Every scheduler, by increasing total time, or in catalog order if there are too few requests
     /// to rank them.
     pub ranking: Vec<Ranked>,
@@ -276,12 +282,14 @@ impl Default for AdviceOptions {
 
 /// The progress bar's position, as a share of all work, when the schedulers' runs are complete; then
 /// those on drives with other catch margins, on the plain disk, on drives with other assumed
-/// parameters, and with the remaining remedies. The search for what would keep up follows.
+/// parameters, with the remaining remedies, and without one of two streams that disturb each other.
+/// The search for what would keep up follows.
 const SCHEDULERS_SHARE: f64 = 0.4;
 const MARGINS_SHARE: f64 = 0.52;
 const PLAIN_SHARE: f64 = 0.56;
 const ASSUMED_SHARE: f64 = 0.7;
-const REMEDIES_SHARE: f64 = 0.9;
+const REMEDIES_SHARE: f64 = 0.87;
+const STREAMS_SHARE: f64 = 0.92;
 
 /// Returns a progress callback for the part of the work between two positions of the bar.
 fn part(
@@ -343,6 +351,7 @@ pub fn advise(
         None => Trust::of(&setting, &tried, fit, &mut untold)?,
     };
     let trust = trust.with_recorded(&setting, &tried).with_clock(times);
+    let trust = trust.with_runs(&input.description);
     let Tryouts { leading, other } = &tried;
     let (setup, runs, results) = (leading.setup, &leading.runs, &leading.results);
     let waiting_max = results.iter().map(|run| run.figures.outstanding_max).max();
@@ -417,9 +426,16 @@ pub fn advise(
     };
     let Tried { remedies, sizing, defragmentation, with_flash } =
         trial.all(jobs, ASSUMED_SHARE..REMEDIES_SHARE, progress)?;
+    let disturbances = match verdict {
+        Verdict::TooShort => Vec::new(),
+        _ => {
+            let parts = (jobs, REMEDIES_SHARE..STREAMS_SHARE);
+            Disturbance::measured(&setting, baseline, setup, &need, parts, progress)?
+        }
+    };
     let enough = match behind {
         Some(_) => {
-            let mut tell = part(REMEDIES_SHARE..1.0, progress);
+            let mut tell = part(STREAMS_SHARE..1.0, progress);
             Some(Enough::of(&setting, &remedies, span_s, &mut tell)?)
         }
         None => None,
@@ -455,10 +471,12 @@ pub fn advise(
         enough: enough.as_ref(),
         is_checked: trust.is_checked,
         need: &need,
+        disturbances: &disturbances,
         sizing: sizing.as_ref(),
         flash_named: flash_bytes,
     };
-    let (headline, why, findings) = (case.headline(), case.why(), case.findings());
+    let (headline, findings) = (case.headline(), case.findings());
+    let why = case.why(&headline);
     let is_saturated = case.is_saturated();
     let speed = source::RecordedSpeed::of(&input.description, baseline);
     let is_far = |speed: source::RecordedSpeed| speed.times() >= headline::TIMES_MUCH_FASTER;
@@ -477,6 +495,7 @@ pub fn advise(
         findings,
         cautions,
         trust,
+        disturbances,
         flash_device: flash.name.clone(),
         cache_sizing: sizing,
         defragmentation,
@@ -516,6 +535,12 @@ impl Advice {
         let named = |text: &mut String| *text = text.replace("nvmeXn1", node).replace("sdX", node);
         self.today.iter_mut().for_each(|today| named(&mut today.now));
         self.findings.iter_mut().for_each(named);
+    }
+
+    /// Returns the disturbance with which the answer begins, because nothing else helps.
+    pub(crate) fn leading_disturbance(&self) -> Option<&Disturbance> {
+        let first = self.disturbances.first().filter(|one| one.matters)?;
+        self.headline.contains(&first.said()).then_some(first)
     }
 
     /// Returns whether the device falls behind only in bursts: `now` ends soon after the recording.

@@ -5,6 +5,8 @@
 //! a switch are attributed to the pair of streams; those of all other I/Os are attributed to their
 //! own stream.
 
+use std::cmp::Reverse;
+
 use forebay_core::{BACKGROUND, Completion, Nanos, Observer};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -71,6 +73,9 @@ pub struct Fight {
     pub switches: u64,
     /// The seek and rotational time of these switches, in seconds.
     pub cost_s: f64,
+    /// The numbers of the streams in the trace.
+    #[serde(skip)]
+    pub(crate) numbers: (u32, u32),
 }
 
 /// How much time head movement costs, and which streams cause it.
@@ -80,7 +85,8 @@ pub struct ContentionFigures {
     pub between_streams_s: f64,
     /// The seek and rotational time of I/Os that follow one of their own stream, in seconds.
     pub within_streams_s: f64,
-    /// The pairs of streams whose switches cost most, in descending order of cost.
+    /// The pairs of streams whose switches cost most, in descending order of cost. Devices without
+    /// heads lose no time; their pairs are in descending order of switches.
     pub fights: Vec<Fight>,
 }
 
@@ -90,7 +96,7 @@ impl Contention {
     pub fn figures(&self, most: usize, labels: &[String]) -> ContentionFigures {
         let label = |stream: u32| stream_label(labels, stream);
         let mut pairs: Vec<_> = self.pairs.iter().collect();
-        pairs.sort_by_key(|(pair, switches)| (std::cmp::Reverse(switches.cost), **pair));
+        pairs.sort_by_key(|(pair, switches)| (Reverse((switches.cost, switches.count)), **pair));
         ContentionFigures {
             between_streams_s: self.between.as_secs_f64(),
             within_streams_s: self.within.as_secs_f64(),
@@ -102,6 +108,7 @@ impl Contention {
                     stream_b: label(b),
                     switches: switches.count,
                     cost_s: switches.cost.as_secs_f64(),
+                    numbers: (a, b),
                 })
                 .collect(),
         }

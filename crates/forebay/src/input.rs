@@ -39,7 +39,8 @@ pub struct Input {
     pub notes: Notes,
     /// The name of each stream, by its number.
     pub labels: Vec<String>,
-    /// Whether the trace records who submitted each request: a thread, a process or a name.
+    /// Whether the trace records who submitted each request: a thread, a process or a name. If it
+    /// does not, but has several volumes, each volume is a stream.
     pub names_submitters: bool,
     /// The number of records with a recorded latency.
     latencies: u64,
@@ -103,8 +104,11 @@ impl Input {
             open::expect_file(name)?;
         }
         let dictionary = reader.dictionary();
-        let labels: Vec<String> =
-            (0..grouping.len() as u32).map(|group| grouping.label(dictionary, group)).collect();
+        let names_submitters = dictionary.streams.iter().any(is_named);
+        let labels = match !names_submitters && dictionary.volumes.len() > 1 {
+            true => volume_names(&dictionary.volumes),
+            false => (0..grouping.len() as u32).map(|of| grouping.label(dictionary, of)).collect(),
+        };
         let notes = notes_on(reader.notes(), stream_by, dictionary);
         Ok(Input {
             path: name.to_path_buf(),
@@ -113,7 +117,7 @@ impl Input {
             latencies: reach.known_latencies(),
             write_back: WriteBack { by_flag: reach.sync_writes, workers: workers(&labels) },
             labels,
-            names_submitters: dictionary.streams.iter().any(is_named),
+            names_submitters,
             stretches: reach.touched.stretches(),
             extents: reach.extents,
             volumes: dictionary.volumes.clone(),
@@ -158,6 +162,11 @@ impl Input {
             stream_by: StreamBy::Thread,
             kept: Some(records),
         }
+    }
+
+    /// Returns whether each volume is a stream, because nothing else tells requests apart.
+    pub(crate) fn has_streams_of_volumes(&self) -> bool {
+        !self.names_submitters && self.volumes.len() > 1
     }
 
     /// Returns the share of records with a recorded latency.
@@ -237,7 +246,9 @@ impl Input {
             },
         };
         let marks = if self.names_submitters { Flags::NONE } else { Flags::ANONYMOUS };
-        Ok(Records { source, path: &self.path, marks, write_back: &self.write_back, failed })
+        let by_volume = self.has_streams_of_volumes();
+        let (path, write_back) = (&self.path, &self.write_back);
+        Ok(Records { source, path, marks, by_volume, write_back, failed })
     }
 }
 
@@ -317,6 +328,16 @@ fn shorter(path: &Path, left: u64) -> TraceError {
     }
 }
 
+/// Returns the names of volumes as streams. A bare number is no name of a stream.
+fn volume_names(volumes: &[String]) -> Vec<String> {
+    let name = |(number, name): (usize, &String)| match name.chars().any(char::is_alphabetic) {
+        true => name.clone(),
+        false if name.is_empty() => format!("volume {number}"),
+        false => format!("volume {name}"),
+    };
+    volumes.iter().enumerate().map(name).collect()
+}
+
 fn is_named(stream: &Stream) -> bool {
     stream.thread.is_some() || stream.process.is_some() || !stream.name.is_empty()
 }
@@ -387,6 +408,8 @@ pub(crate) struct Records<'a> {
     path: &'a Path,
     /// Flags to set on each record.
     marks: Flags,
+    /// Whether each volume is a stream.
+    by_volume: bool,
     write_back: &'a WriteBack,
     failed: Failed,
 }
@@ -421,6 +444,9 @@ impl Iterator for Records<'_> {
     fn next(&mut self) -> Option<Record> {
         let mut record = self.next_plain()?;
         record.flags = record.flags.with(self.marks);
+        if self.by_volume {
+            record.stream = record.volume;
+        }
         if record.op == Op::Write && self.write_back.has(&record) {
             record.flags = record.flags.with(Flags::WRITE_BACK);
         }
@@ -477,6 +503,37 @@ mod tests {
         input.description.records += 1;
         let (_, failed) = read(&input);
         assert!(failed.is_some_and(|text| text.contains("1 record less when read again")));
+    }
+
+    /// In blkparse's and MSR's traces alike, a volume is a stream only if no submitter has a name.
+    #[test]
+    fn volumes_are_streams_if_nothing_else_tells_requests_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |columns: &str, row: fn(u64) -> String| {
+            let path = folder.path().join("t.csv");
+            let rows: String = (0..6).map(row).collect();
+            std::fs::write(&path, format!("time_ms,op,offset,len,{columns}\n{rows}")).unwrap();
+            let input =
+                Input::read(&path, None, StreamBy::Thread, &mut crate::progress::untold).unwrap();
+            let streams: Vec<u32> = input.records().unwrap().map(|record| record.stream).collect();
+            (input.labels.clone(), streams, input.has_streams_of_volumes())
+        };
+        let (labels, streams, by_volume) =
+            read("volume", |n| format!("{n},R,{},4096,disk{}\n", n << 20, n % 2));
+        assert_eq!(
+            (&labels[..], by_volume),
+            (&["disk0".to_string(), "disk1".to_string()][..], true)
+        );
+        assert_eq!(streams, [0, 1, 0, 1, 0, 1]);
+        let (labels, streams, by_volume) =
+            read("volume,name", |n| format!("{n},R,{},4096,disk{},job{}\n", n << 20, n % 2, n / 3));
+        assert_eq!(
+            (&labels[..], by_volume),
+            (&["job0".to_string(), "job1".to_string()][..], false)
+        );
+        assert_eq!(streams, [0, 0, 0, 1, 1, 1]);
+        let (labels, _, by_volume) = read("volume", |n| format!("{n},R,{},4096,one\n", n << 20));
+        assert_eq!((&labels[..], by_volume), (&["unknown".to_string()][..], false));
     }
 
     #[test]

@@ -96,6 +96,8 @@ pub struct Setup {
     /// clients, which makes all requests one stream. Otherwise they run like schedulers in the
     /// kernel.
     pub serves_own: bool,
+    /// The stream whose requests are left out, if any.
+    pub without: Option<u32>,
 }
 
 impl Default for Setup {
@@ -105,6 +107,7 @@ impl Default for Setup {
             intensity: Intensity::RECORDED,
             map: Map::Scale,
             serves_own: false,
+            without: None,
         }
     }
 }
@@ -154,6 +157,8 @@ pub(crate) struct DeviceRequests<'a> {
     wanted: Range<u64>,
     /// When the first wanted request arrives in the trace. Arrivals are relative to it.
     begins: Option<Nanos>,
+    /// The stream whose requests are left out, if any.
+    without: Option<u32>,
 }
 
 impl<'a> DeviceRequests<'a> {
@@ -164,7 +169,13 @@ impl<'a> DeviceRequests<'a> {
     ) -> DeviceRequests<'a> {
         // If the whole trace is wanted, arrivals keep their recorded times.
         let begins = (wanted.start == 0).then_some(Nanos::ZERO);
-        DeviceRequests { records, layout, before: Changed::default(), next: 0, wanted, begins }
+        let before = Changed::default();
+        DeviceRequests { records, layout, before, next: 0, wanted, begins, without: None }
+    }
+
+    /// Leaves out the requests of a stream.
+    fn without(self, stream: Option<u32>) -> Self {
+        DeviceRequests { without: stream, ..self }
     }
 
     /// Returns the next request and its recorded latency, if any.
@@ -172,6 +183,9 @@ impl<'a> DeviceRequests<'a> {
     pub(crate) fn next_with_latency(&mut self) -> Option<(Request, Option<Nanos>)> {
         while self.next < self.wanted.end {
             let record = self.records.next()?;
+            if self.without == Some(record.stream) {
+                continue;
+            }
             self.before = self.layout.changed();
             let Some(mut request) = self.layout.place(&record, self.next) else { continue };
             self.next += 1;
@@ -236,7 +250,7 @@ impl<'a> Replayed<'a> {
     ) -> Result<(Replayed<'a>, f64), Error> {
         let records = input.records()?;
         let failed = records.failed();
-        let placed = DeviceRequests::new(records, layout, wanted);
+        let placed = DeviceRequests::new(records, layout, wanted).without(setup.without);
         let (kind, share) = match setup.replay {
             Replay::Open => (ReplayState::Open(Open::new(placed, setup.intensity)), 0.0),
             Replay::Closed => closed(input, placed, setup, meter)?,

@@ -135,6 +135,8 @@ const STREAMS_MEASURED: usize = 4096;
 #[derive(Default)]
 struct Stream {
     requests: u64,
+    reads: u64,
+    bytes: u64,
     latencies: Option<Box<Latencies>>,
     busy: Nanos,
     lag: Lag,
@@ -367,6 +369,8 @@ impl<D: Known> Statistics<D> {
                     p50_ms: latencies.and_then(|latencies| latencies.quantile_ms(0.5)),
                     p99_ms: latencies.and_then(|latencies| latencies.quantile_ms(0.99)),
                     done_s: stream.done.as_secs_f64(),
+                    is_reads: stream.reads == stream.requests,
+                    mean_bytes: stream.bytes as f64 / stream.requests.max(1) as f64,
                     longest_lag_ms: stream.lag.longest().as_millis_f64(),
                     number: index as u32,
                 })
@@ -438,6 +442,8 @@ impl<D: Known> Observer for Statistics<D> {
         self.classes.record(done.class, latency);
         let stream = self.stream(done.request.stream);
         stream.requests += 1;
+        stream.reads += u64::from(done.request.op == Op::Read);
+        stream.bytes += u64::from(done.request.len);
         stream.lag.record(lag);
         stream.done = now;
         if (done.request.stream as usize) < STREAMS_MEASURED {
@@ -607,4 +613,10 @@ pub struct StreamShare {
     /// The stream's number in the trace.
     #[serde(skip)]
     pub(crate) number: u32,
+    /// Whether all of the stream's requests are reads.
+    #[serde(skip)]
+    pub(crate) is_reads: bool,
+    /// The mean length of the stream's requests in bytes.
+    #[serde(skip)]
+    pub(crate) mean_bytes: f64,
 }

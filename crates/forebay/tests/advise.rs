@@ -3,6 +3,7 @@
 
 mod flash;
 mod recordings;
+mod streams;
 
 use forebay::advise::{
     Advice, AdviceOptions, Prefer, Remedy, RemedyKind, Verdict, advise, default_device,

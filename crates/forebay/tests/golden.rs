@@ -172,6 +172,8 @@ fn what_to_buy_for_the_bundled_trace() {
             drives_max: 16,
             sharings: &[Sharing::Shared],
             prices: &Prices::default(),
+            budget: None,
+            refuses_few: false,
             headroom: 0.3,
             reliability: Reliability {
                 failures_per_year: 0.0157,

@@ -216,6 +216,8 @@ class Advice:
     @property
     def trust(self) -> dict[str, Any]: ...
     @property
+    def disturbances(self) -> list[dict[str, Any]]: ...
+    @property
     def remedies(self) -> list[dict[str, Any]]: ...
     @property
     def cautions(self) -> list[str]: ...
@@ -422,6 +424,7 @@ def plan_buy(
     confidence: str | float | None = None,
     seed: int = 1,
     prices: _Path | None = None,
+    budget: str | float | None = None,
     device: str | Sequence[str] | None = None,
     layout: Literal["single", "mirror", "raid6", "flash-cache", "volume-mirror", "volume-raid6", "adaptive"] | Sequence[Literal["single", "mirror", "raid6", "flash-cache", "volume-mirror", "volume-raid6", "adaptive"]] | None = None,
     clients: Literal["shared", "apart", "both"] = "both",

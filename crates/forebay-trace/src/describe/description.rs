@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::by_thread::rows::ByThread;
 use crate::streams::StreamBy;
+use crate::trace::RunStart;
 
 /// The description of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -83,6 +84,8 @@ pub struct Description {
     /// The number of rows that arrived too late to be sorted, so that their times were raised to
     /// keep the order.
     pub rows_late: u64,
+    /// The first places where the clock goes back, as if another recording began there.
+    pub run_starts: Vec<RunStart>,
     /// What users should know about how the trace was read.
     pub warnings: Vec<String>,
     /// The sizes of reads.

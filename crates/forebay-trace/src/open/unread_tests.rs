@@ -3,6 +3,7 @@
 use forebay_core::{Nanos, Op};
 
 use super::field_tests::{only, read, read_as};
+use crate::trace::{RunEvidence, RunStart};
 use forebay_ask::{Spelling, spelled};
 
 const S: u64 = 1_000_000_000;
@@ -212,7 +213,15 @@ fn a_step_back_after_a_comment_is_reported() {
     let text = "# run 1\ntime_s,op,offset,len\n0.5,R,0,4096\n1.0,R,4096,4096\n# run 2 begins\n\
         0.2,W,0,4096\n0.9,W,4096,4096\n# the end\n1.5,R,0,4096\n";
     let (_, notes) = read(text);
-    assert!(only(&notes).starts_with("the clock goes back by 800 ms at request 3"), "{notes:?}");
+    let told = "the clock goes back by 800 ms at request 3 of the file, after a comment: ";
+    assert!(only(&notes).starts_with(told), "{notes:?}");
+    let start = RunStart {
+        request: 3,
+        back_ns: 800_000_000,
+        evidence: RunEvidence::Comment,
+        is_appended: false,
+    };
+    assert_eq!(notes.run_starts, [start]);
     assert!(only(&notes).contains("split_runs"), "{notes:?}");
     let (_, notes) = read("time_s,op,offset,len\n0.5,R,0,4096\n# a\n1.0,R,4096,4096\n");
     assert!(notes.warnings.len() == 1, "{notes:?}");

@@ -33,7 +33,7 @@ pub(super) use again::LOOK_AHEAD;
 pub(crate) use report::long;
 
 use crate::formats::BIAS_NS;
-use crate::trace::{HeaderAgain, Record};
+use crate::trace::{HeaderAgain, Record, RunEvidence, RunStart};
 
 /// The minimum step back that is reported.
 const STEP_NS: u64 = 900_000_000;
@@ -116,8 +116,10 @@ pub(super) struct Clock {
     moved_ns: u64,
     /// The first steps back, and the number of all, except those after which a run was placed
     /// after the previous one.
-    back: Vec<Step>,
+    back: Vec<RunStart>,
     steps: u64,
+    /// The first steps back after which a run was placed after the previous one.
+    appended_starts: Vec<RunStart>,
     /// The number of runs that were placed after the previous one.
     appended: u64,
     /// The last step ahead.
@@ -205,6 +207,11 @@ impl Clock {
         let header = self.headers_again.binary_search_by_key(&(self.rows - 1), |one| one.records);
         let header = header.ok().map(|place| self.headers_again[place]);
         let is_first = header.is_some();
+        let evidence = match header {
+            None => RunEvidence::Clock,
+            Some(HeaderAgain { volumes: 0, .. }) => RunEvidence::Comment,
+            Some(_) => RunEvidence::Header,
+        };
         let is_anew = header.is_some_and(|header| self.starts_anew(row, volume, header));
         if !is_first && self.is_wild(row, ahead) {
             let newest_ns = self.newest_ns;
@@ -225,7 +232,14 @@ impl Clock {
         }
         if is_step {
             self.run = Run { before: self.rows - 1, first_ns: row.at_ns, ..Run::default() };
-            if self.splits || is_anew {
+            let is_appended = self.splits || is_anew;
+            let (request, back_ns) = (self.rows, self.last.at_ns - row.at_ns);
+            let start = RunStart { request, back_ns, evidence, is_appended };
+            let starts = if is_appended { &mut self.appended_starts } else { &mut self.back };
+            if starts.len() < STEPS_SHOWN {
+                starts.push(start);
+            }
+            if is_appended {
                 self.appended += 1;
                 self.shift_ns = self.shift_ns.saturating_add(back_ns).saturating_add(APART_NS);
                 self.run.first_ns = self.newest_ns.saturating_add(APART_NS);
@@ -233,10 +247,6 @@ impl Clock {
             }
             self.steps += 1;
             self.oldest_ns = self.oldest_ns.min(row.at_ns);
-            if self.back.len() < STEPS_SHOWN {
-                let newest_ns = self.newest_ns;
-                self.back.push(Step { row: self.rows, ns: self.last.at_ns - row.at_ns, newest_ns });
-            }
         }
         self.moved_ns = self.moved_ns.max(back_ns);
         row.at_ns

@@ -15,8 +15,8 @@ use super::judge::{
 use super::need::Need;
 use super::sensitivity::{self, Sensitivity, Unsure};
 use super::{
-    DependsOn, Enough, OtherReplay, PassedOver, Plain, Prefer, Provider, Ranked, Remedy,
-    RemedyKind, Sizing, Today, Uncertain, Verdict,
+    DependsOn, Disturbance, Enough, OtherReplay, PassedOver, Plain, Prefer, Provider, Ranked,
+    Remedy, RemedyKind, Sizing, Today, Uncertain, Verdict,
 };
 use crate::devices::OpenDevice;
 use crate::input::Input;
@@ -63,6 +63,8 @@ pub(super) struct Case<'a> {
     pub(super) is_checked: bool,
     /// What the trace needs on the device.
     pub(super) need: &'a Need,
+    /// How much the two streams that disturb each other most would gain without each other.
+    pub(super) disturbances: &'a [Disturbance],
     /// The hits of caches; `None` if none was simulated.
     pub(super) sizing: Option<&'a Sizing>,
     /// The size of the flash that the user asked about.
@@ -478,6 +480,7 @@ impl Case<'_> {
         findings.extend(self.under_other());
         findings.extend([self.load(), self.head_movement()]);
         findings.extend(self.fights());
+        findings.extend(self.disturbed());
         findings.extend(self.today.map(Today::told));
         let chosen = &self.chosen.policy;
         let is_ours =

@@ -13,7 +13,7 @@ use super::judge::{
     long_tails, tells_latencies,
 };
 use super::source::RecordedSpeed;
-use super::{Provider, RemedyKind, Verdict};
+use super::{Disturbance, Provider, Remedy, RemedyKind, Verdict};
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
 use crate::statistics::Figures;
@@ -74,14 +74,38 @@ impl Case<'_> {
         // Flash that helps is more important than why nothing else does.
         let keeps = free.starts_with("Keep ");
         let short = flash.as_ref().filter(|_| keeps).map(|flash| format!("{keep} {flash}."));
-        let alone = flash.filter(|_| keeps).map(|flash| format!("{flash}."));
+        let alone = flash.as_ref().filter(|_| keeps).map(|flash| format!("{flash}."));
+        let apart = self.disturbance().filter(|_| flash.is_none() && !self.is_helped());
+        let apart = apart.map(|one| self.apart(one)).into_iter().flatten();
         let unsure = self.uncertain.filter(|_| keeps).map(|uncertain| {
             let (baseline, policy) = (&self.baseline.policy, &uncertain.policy);
             format!("Keep {baseline}; whether the scheduler {policy} helps is uncertain.")
         });
         let all =
             [both, short, alone, Some(free), self.set_in_short(), unsure, keeps.then_some(keep)];
-        all.into_iter().flatten().collect()
+        apart.chain(all.into_iter().flatten()).collect()
+    }
+
+    /// Returns headlines that advise to separate two streams, the most complete first.
+    fn apart(&self, pair: &Disturbance) -> [String; 3] {
+        let said = pair.said();
+        let busy = match self.is_saturated() {
+            true => format!("{} is busy {}; ", self.device.name, self.busy()),
+            false => String::new(),
+        };
+        let separate = if pair.are_volumes { "use separate disks" } else { "separate them" };
+        [format!("{busy}{said}; {separate}."), format!("{said}; {separate}."), format!("{said}.")]
+    }
+
+    /// Returns whether a remedy that costs nothing is recommended.
+    fn is_helped(&self) -> bool {
+        let is_free = |one: &Remedy| one.recommended && one.flash_bytes == 0;
+        self.verdict == Verdict::Recommended || self.remedies.iter().any(is_free)
+    }
+
+    /// Returns how much a stream would gain without the one that disturbs it most, if that matters.
+    fn disturbance(&self) -> Option<&Disturbance> {
+        self.disturbances.first().filter(|one| one.matters)
     }
 
     /// Names the scheduler to set, its greatest gain, and the tails that get worse without their
@@ -239,7 +263,9 @@ impl Case<'_> {
             );
         }
         let (drive, needs_s) = (self.drive(), self.baseline.figures.makespan_s);
-        let enough = self.enough.and_then(|enough| enough.said());
+        let without = self.disturbance().filter(|one| one.p99_ms.is_none());
+        let without = without.map(|one| format!("without {} it", printable(&one.beside)));
+        let enough = self.enough.and_then(|enough| enough.said()).or(without);
         if needs_s > self.span_s * (1.0 + BURST_SHARE) {
             let would = enough.map(|enough| format!("{enough} would"));
             return format!(
@@ -373,15 +399,22 @@ impl Case<'_> {
         }
     }
 
-    /// Explains the answer in one sentence: by the streams that compete for the heads, or by the
-    /// load on the device.
-    pub(super) fn why(&self) -> String {
+    /// Explains the answer in one sentence, and says how much streams disturb each other, unless
+    /// `headline` does.
+    pub(super) fn why(&self, headline: &str) -> String {
+        let matters = self.disturbances.iter().filter(|one| one.matters);
+        let said = matters.map(Disturbance::said).filter(|said| !headline.contains(said));
+        std::iter::once(self.cause()).chain(said).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Explains the answer by the streams that compete for the heads, or by the load on the device.
+    fn cause(&self) -> String {
         let contention = &self.baseline.contention;
         let moving_s = contention.between_streams_s + contention.within_streams_s;
         let figures = &self.baseline.figures;
         let between = contention.between_streams_s / moving_s.max(1e-9);
         let moves = moving_s >= MOVING_THAT_MATTERS * figures.busy_s;
-        let tells = self.input.names_submitters && between >= BETWEEN_THAT_MATTERS && moves;
+        let tells = self.has_streams() && between >= BETWEEN_THAT_MATTERS && moves;
         let seldom_meet =
             self.verdict == Verdict::LoadTooLow && self.share_busy() < UTILISATION_THAT_MATTERS;
         match contention.fights.first().filter(|_| tells) {
@@ -396,13 +429,17 @@ impl Case<'_> {
                 };
                 format!("{how}: the {} is busy {}", self.drive(), self.busy())
             }
-            Some(pair) => format!(
-                "{} of the positioning time goes to switching between streams, {} between {} and {}",
-                percent(between),
-                percent(pair.cost_s / moving_s),
-                printable(&pair.stream_a),
-                printable(&pair.stream_b),
-            ),
+            Some(pair) => {
+                let (all, of_pair) = (percent(between), percent(pair.cost_s / moving_s));
+                let names = [&pair.stream_a, &pair.stream_b].map(|name| printable(name));
+                let names = names.join(" and ");
+                let goes = format!("{all} of the positioning time goes to switching between");
+                let are = if self.input.has_streams_of_volumes() { "volumes" } else { "streams" };
+                match all == of_pair {
+                    true => format!("{goes} {names}"),
+                    false => format!("{goes} {are}, {of_pair} between {names}"),
+                }
+            }
             None if self.device.model.cylinders() > 0 => format!(
                 "the {} is busy {}, {} of that positioning (seek and rotation)",
                 self.drive(),

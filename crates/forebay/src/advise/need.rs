@@ -6,7 +6,10 @@
 //!    50 ms, in the model and, if the latencies were recorded, in the recording. A remedy that
 //!    shortens none of them by a fifth is not needed.
 //! 3. If something is needed, a trace of less than 5 s is too short to say what.
-//! 4. Flash costs money, so it takes more evidence: at least 1,000 requests if the disk is mostly
+//! 4. What a stream would gain without another ([`super::disturbance`]) counts if its 99th
+//!    percentile falls by a fifth, by these rules, and if the model is not far slower than the
+//!    recorded device.
+//! 5. Flash costs money, so it takes more evidence: at least 1,000 requests if the disk is mostly
 //!    idle, and a model that is less than ten times as slow as the recorded device.
 //!
 //! A user who prefers the least total time lets every figure count for schedulers.
@@ -52,6 +55,8 @@ pub(super) struct Need {
     span_s: f64,
     /// Whether the model has no long tail. The recording then does not matter.
     is_model_fast: bool,
+    /// Whether the recorded reads, and the recorded writes, were answered fast.
+    was_fast: [bool; 2],
     /// How much slower the model is than the recorded device, if that is too much for a purchase.
     slower: Option<RecordedSpeed>,
 }
@@ -77,7 +82,8 @@ impl Need {
         let slowest = speeds.and_then(|recorded| RecordedSpeed::slowest(recorded, baseline));
         let slower = slowest.filter(|speed| speed.times() >= TIMES_SLOWER_MAX);
         let requests = baseline.figures.requests;
-        Need { counts, requests, span_s, is_model_fast: long == [false; 2], slower }
+        let is_model_fast = long == [false; 2];
+        Need { counts, requests, span_s, is_model_fast, was_fast, slower }
     }
 
     /// Returns why no remedy is needed; `None` if some figure counts.
@@ -108,6 +114,16 @@ impl Need {
         pairs.into_iter().any(|((is, was), counts)| {
             counts && is.zip(was).is_some_and(|(is, was)| is_shorter(is, was))
         })
+    }
+
+    /// Returns whether it matters that the 99th percentile of a stream's latencies falls from
+    /// `was_ms` to `is_ms`.
+    pub(super) fn is_met_by_stream(&self, is_reads: bool, was_ms: f64, is_ms: f64) -> bool {
+        let [reads_were_fast, writes_were_fast] = self.was_fast;
+        let was_fast = reads_were_fast && (is_reads || writes_were_fast);
+        let counts = !self.is_only_tails() || was_ms > TAIL_FINE_MS && !was_fast;
+        let is_known = self.span_s >= SPAN_LEAST_S && self.slower.is_none();
+        counts && is_known && is_ms <= was_ms * (1.0 - TAIL_THAT_MATTERS)
     }
 
     /// Returns why no flash can be recommended, whatever its gain; `None` if it can be.

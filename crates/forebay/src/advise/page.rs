@@ -86,15 +86,18 @@ fn verdict(advice: &Advice) -> Words {
             helps("Defragmentation helps")
         }
         _ if recommends(|one| one.flash_bytes > 0) => helps("Flash helps"),
+        Verdict::BaselineIsBest | Verdict::NothingToGain if advice.is_saturated => {
+            Words::new(Tone::Warning, "Nearly saturated")
+        }
+        _ if advice.leading_disturbance().is_some() => {
+            Words::new(Tone::Warning, "Streams disturb each other")
+        }
         Verdict::Depends | Verdict::DependsOnDrive => {
             match advice.uncertain.as_ref().and_then(|one| one.depends_on) {
                 Some(DependsOn::Replay) => Words::new(Tone::Calm, "It depends"),
                 Some(DependsOn::Drive) => Words::new(Tone::Calm, "It depends on the drive"),
                 None => Words::new(Tone::Calm, "No gain is certain"),
             }
-        }
-        Verdict::BaselineIsBest | Verdict::NothingToGain if advice.is_saturated => {
-            Words::new(Tone::Warning, "Nearly saturated")
         }
         Verdict::LoadTooLow | Verdict::BaselineIsBest | Verdict::NothingToGain => {
             Words::new(Tone::Calm, "Nothing to gain")

@@ -52,6 +52,8 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
         done_s: 160.0 + busy_s / 100.0,
         longest_lag_ms: tail_ms,
         number: index as u32,
+        is_reads: false,
+        mean_bytes: 65_536.0,
     };
     Figures {
         requests: 137_309,
@@ -129,6 +131,7 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
         stream_b: "write-back".to_string(),
         switches: 9000 / (index + 1),
         cost_s: (busy_s - 280.0) / 6.0 / (index + 1) as f64,
+        numbers: (index as u32, 34),
     };
     Run {
         result: RunResult {
@@ -226,6 +229,7 @@ pub(crate) fn advice() -> Advice {
         sensitivity: Vec::new(),
         throttling: None,
         redundancy: None,
+        disturbances: Vec::new(),
         trace: "hadoop-eternity10.sdb".to_string(),
         device: "st1000nm0011".to_string(),
         device_reason: "the smallest bundled drive that holds the trace".to_string(),

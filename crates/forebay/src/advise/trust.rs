@@ -8,6 +8,8 @@
 
 use forebay_ask::named;
 use forebay_core::Nanos;
+use forebay_trace::RunEvidence;
+use forebay_trace::describe::Description;
 use serde::Serialize;
 
 use super::Setting;
@@ -21,6 +23,9 @@ use crate::progress::{Meter, Progress};
 use crate::quantities::{counted, millis, percent, significant};
 use crate::retrodict::{DirectionAnswer, Recording, Retrodiction};
 use crate::simulate::Bed;
+
+/// The share of the trace's time by which its clock must go back to lay much of it over itself.
+const OVERLAID_THAT_MATTERS: f64 = 0.1;
 
 /// A statement on how far to trust the answer, with its evidence.
 #[derive(Clone, Debug, Serialize)]
@@ -77,6 +82,34 @@ impl Trust {
         let first = first.trim_end_matches('.');
         let clock = format!("the trace's clock has steps of {}", millis(step.as_millis_f64()));
         let said = format!("{first}; {clock}. {rest}").trim_end().to_string();
+        Trust { said, ..self }
+    }
+
+    /// Says that two recordings seem to be laid over each other, if a comment between them shows it,
+    /// or if they cover much of the same time.
+    pub(super) fn with_runs(self, description: &Description) -> Trust {
+        let overlaid = description.run_starts.iter().find(|start| {
+            let share = start.back_ns as f64 / 1e9 / description.duration_s.max(1e-9);
+            let is_evident = match start.evidence {
+                RunEvidence::Comment => true,
+                RunEvidence::Clock => share >= OVERLAID_THAT_MATTERS,
+                // Recordings of several volumes may have been made at the same time.
+                RunEvidence::Header => false,
+            };
+            is_evident && !start.is_appended
+        });
+        let Some(start) = overlaid else { return self };
+        let after = match start.evidence {
+            RunEvidence::Comment => " after a comment",
+            _ => "",
+        };
+        let said = format!(
+            "Little: the clock goes back at request {} of the file{after}, as if another recording began there; {} \
+             appends it. {}",
+            start.request,
+            named("split_runs=true"),
+            self.said
+        );
         Trust { said, ..self }
     }
 

@@ -53,6 +53,7 @@ pub(super) fn advice(
         ],
         cautions,
         trust: Trust::unchecked("nothing was simulated"),
+        disturbances: Vec::new(),
         ranking: Vec::new(),
         other_replay: None,
         flash_device: flash.name.clone(),

@@ -11,6 +11,7 @@
 //! The drives found are also simulated with one of them missing, and during the rebuild of that
 //! drive. The bytes expected to be lost per year are computed ([`loss`]).
 
+mod budget;
 mod clients;
 mod configure;
 mod guarantee;
@@ -43,11 +44,13 @@ use crate::input::Input;
 use crate::jobs::{self, side_by_side};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::consolidate::Begin;
+use crate::plan::page::too_few;
 use crate::plan::search::least_capacities;
 use crate::progress::Telling;
 use crate::shingled;
 use crate::simulate::Bed;
 
+pub use budget::Budget;
 pub use clients::{By, Promise};
 pub use configure::Configuration;
 pub use guarantee::guaranteed_iops;
@@ -119,6 +122,10 @@ pub struct Question<'a> {
     pub sharings: &'a [Sharing],
     /// Prices and power figures from the user.
     pub prices: &'a Prices,
+    /// The most that the drives may cost.
+    pub budget: Option<&'a Budget>,
+    /// Whether to recommend nothing if the traces have too few requests to decide anything.
+    pub refuses_few: bool,
     /// The share of the time that drives must be idle.
     pub headroom: f64,
     /// How often drives fail, and how fast they are rebuilt.
@@ -181,8 +188,33 @@ pub struct Answer {
     /// The cautions about the size of the data.
     #[serde(skip)]
     of_size: Vec<String>,
-    /// The configuration for the drives in the first row; `None` if no row keeps the promises.
+    /// The configuration for the drives in the first row; `None` if no row keeps the promises within
+    /// the budget.
     pub configuration: Option<Configuration>,
+    /// Whether rows keep the promises, but none is known to cost no more than the budget.
+    pub is_over_budget: bool,
+}
+
+impl Answer {
+    /// Creates the answer for traces that do not show what to buy, for the reason `why`.
+    fn undecided(question: &Question<'_>, why: String) -> Answer {
+        Answer {
+            said: why.clone(),
+            headline: why,
+            reasons: Vec::new(),
+            clients: Vec::new(),
+            growth: question.growth,
+            spare: question.spare,
+            drives_max: question.drives_max,
+            headroom_share: question.headroom,
+            rows: Vec::new(),
+            refused: Vec::new(),
+            cautions: Vec::new(),
+            of_size: Vec::new(),
+            configuration: None,
+            is_over_budget: false,
+        }
+    }
 }
 
 /// A combination to try: a drive, a layout, and how clients share drives.
@@ -223,6 +255,10 @@ pub fn answer(
     if tried.is_empty() {
         return Err(Error::Unfit(shingled.join("; ")));
     }
+    let requests = inputs.iter().map(|input| input.description.requests).sum();
+    if let Some(why) = too_few(requests).filter(|_| question.refuses_few) {
+        return Ok(Answer::undecided(question, why));
+    }
     let names: Vec<String> = tried.iter().map(Tried::name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     // About a dozen passes per combination: an estimate that only has to keep the progress moving.
@@ -230,8 +266,12 @@ pub fn answer(
     let work = |at: usize, tell: jobs::Tell<'_>| asked.row(&tried[at], tell);
     let mut rows = side_by_side(&names, (jobs::all(), steps), 0.0..1.0, work, progress)?;
     rank::rank(&mut rows);
+    if let Some(budget) = question.budget {
+        budget.rank(&mut rows);
+    }
     let needs = needs(clients, question.growth);
-    let best = rows.first().filter(|row| row.drives.is_some());
+    let lack = question.budget.and_then(|budget| budget.lack(&rows, &page::promise(&needs)));
+    let best = rows.first().filter(|row| row.drives.is_some() && lack.is_none());
     let best = best.and_then(|row| Some((row, tried.iter().find(|tried| tried.is(row))?)));
     let configuration = match best {
         Some((row, tried)) => {
@@ -248,7 +288,8 @@ pub fn answer(
     let reads_first = said::reads_first(refused_rows).filter(|_| writes);
     let refused = said::refusals(&rows, question.drives_max).into_iter();
     let refused = refused.chain(reads_first).chain(shingled).collect();
-    let headline = page::headline(&rows, &needs, question.drives_max);
+    let is_over_budget = lack.is_some();
+    let headline = lack.unwrap_or_else(|| page::headline(&rows, &needs, question.drives_max));
     let mut reasons = said::reasons(&rows, &needs, question);
     let first_rows = rows.iter().take(page::FIRST_ROWS).filter(|row| row.drives.is_some());
     if let (Some(why), Some(first)) = (said::reads_first(first_rows), reasons.first_mut())
@@ -272,6 +313,7 @@ pub fn answer(
         cautions,
         of_size,
         configuration,
+        is_over_budget,
     })
 }
 
@@ -466,10 +508,6 @@ fn cautions(
             named("prices")
         ));
     }
-    let own = |row: &&BuyRow| row.price.is_some();
-    if let Some(dated) = rows.iter().filter(own).filter_map(|row| row.priced_on.as_ref()).min() {
-        told.push(format!("Prices as of {dated}."));
-    }
     let bytes = clients.clients.iter().map(|client| client.bytes).fold(0, u64::saturating_add);
     if rows.iter().any(|row| rank::is_any_pressed(row, bytes)) {
         told.push(
@@ -484,7 +522,7 @@ fn cautions(
         })
     };
     let all = question.drives.iter().chain([question.flash]).map(|candidate| &candidate.device);
-    told.extend(best.and_then(said::too_busy));
+    told.extend(best.and_then(|best| said::too_busy(best, rows)));
     told.extend(best.and_then(said::worn_soon));
     let mut bought: Vec<&OpenDevice> = all.filter(is_bought).collect();
     bought.dedup_by(|a, b| a.name == b.name);

@@ -2,6 +2,7 @@
 
 use forebay::advise::verb::AdviseAsk;
 use forebay_show::page::{Block, Page, Place};
+use forebay_show::terminal::{self, Extent};
 
 use super::law::refused;
 use super::{Traces, answered, first_table};
@@ -191,4 +192,56 @@ fn conflicting_inputs_are_rejected_by_name() {
         let error = refused::<AdviseAsk>(&[("trace", &trace), (name, text)]);
         assert!(error.contains(said), "{error}");
     }
+}
+
+/// The volumes of a trace that names no submitters are its streams. This one has scattered reads on
+/// one volume, and long sequential reads on another.
+#[test]
+fn volumes_that_disturb_each_other_are_named() {
+    let traces = Traces::new();
+    let mut rows: Vec<(u64, String)> = Vec::new();
+    let mut add = |at_us: u64, disk: u64, offset: u64, len: u64| {
+        let ticks = 128_166_372_000_000_000 + at_us * 10;
+        rows.push((at_us, format!("{ticks},srv,{disk},Read,{offset},{len},60000\n")));
+    };
+    for n in 0..2000u64 {
+        let offset = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (200 << 30) / 4096 * 4096;
+        add(n * 30_000 + n * 7919 % 9000, 0, offset, 8192);
+    }
+    (0..3000u64).for_each(|n| add(n * 20_000, 1, n << 19, 1 << 19));
+    rows.sort();
+    let text: String = rows.into_iter().map(|(_, row)| row).collect();
+    let trace = traces.file("srv.csv", &text).display().to_string();
+    let found = answered::<AdviseAsk>(&[("trace", &trace[..]), ("device", "st1000nm0011")]);
+    let first = &found.data["disturbances"][0];
+    let [is, was] = ["p99_without_ms", "p99_ms"].map(|key| first[key].as_f64().unwrap());
+    assert!(first["matters"] == true && is < 0.8 * was, "{first}");
+    let screen = terminal::text(&found.page, 80, Extent::FirstScreen);
+    assert!(screen.contains("srv.0") && screen.contains("srv.1"), "{screen}");
+    assert!(screen.contains(" without it"), "{screen}");
+    assert!(screen.lines().count() <= 24, "{screen}");
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    // The page says the same.
+    assert_eq!(found.page.verdict.words, "Streams disturb each other", "{screen}");
+    let key = &found.page.key_figures[0];
+    assert_eq!((key.figure.value, key.before.unwrap().value), (is / 1e3, was / 1e3));
+}
+
+/// A comment between two recordings over the same time is evidence that they should be separate.
+#[test]
+fn a_second_recording_after_a_comment_lowers_trust() {
+    let traces = Traces::new();
+    let row = |n: u64| format!("{},read,{},4096\n", n * 20_000, n * 7919 % 4099 * 4096);
+    let run: String = (0..500).map(row).collect();
+    let text = format!("time_us,op,offset,len\n{run}# second run\n{run}");
+    let trace = traces.file("runs.csv", &text).display().to_string();
+    let found = answered::<AdviseAsk>(&[("trace", &trace[..])]);
+    let starts = found.data["description"]["run_starts"].as_array().unwrap();
+    assert_eq!((starts.len(), &starts[0]["evidence"]), (1, &"comment".into()));
+    assert_eq!((&starts[0]["request"], &starts[0]["is_appended"]), (&501.into(), &false.into()));
+    let (_, trust) = terms(&found.page).into_iter().find(|(term, _)| term == "Trust").unwrap();
+    assert!(
+        trust.starts_with("Little: the clock goes back at request 501 of the file after a comment"),
+        "{trust}"
+    );
 }

@@ -312,10 +312,30 @@ fn buy_says_what_to_buy_and_how_to_set_it_up() {
     assert_eq!(detail.rows.len(), rows);
     assert!(found.data["said"].as_str().unwrap().starts_with(headline.as_str()));
     assert_eq!(found.page.key_figures[0].figure.text(), "994.50 EUR");
+    let screen = terminal::text(&found.page, 80, Extent::FirstScreen);
+    assert!(screen.contains("Sorted by price, prices as of 2026-11"), "{screen}");
     assert!(matches!(tables(&found.page)[0].rows[0].mark, RowMark::Best(_)));
     let commands = found.page.sections.iter().flat_map(|section| &section.blocks);
     let commands = commands.filter(|block| matches!(block, Block::Commands(_)));
     assert_eq!(commands.count(), 4);
+}
+
+/// Ninety requests show nothing, so nothing is simulated, and no figure looks like an answer.
+#[test]
+fn buy_recommends_nothing_for_too_few_requests() {
+    let traces = Traces::new();
+    let trace = traces.csv("t.csv", (0..90).map(|n| (n * 53, 4096)));
+    let conf = trace.with_file_name("conf");
+    let found = answered::<BuyAsk>(&[
+        ("traces", trace.to_str().unwrap()),
+        ("device", "hc550"),
+        ("configure", conf.to_str().unwrap()),
+    ]);
+    let said = "Too few requests to decide: the trace has only 90 reads and writes, and at least 100 are needed.";
+    assert_eq!((found.page.headline.as_str(), &found.data["said"]), (said, &said.into()));
+    assert!(tables(&found.page).is_empty() && found.page.key_figures.is_empty());
+    assert_eq!(found.data["rows"].as_array().unwrap().len(), 0);
+    assert!(found.data["configuration"].is_null() && !conf.exists());
 }
 
 #[test]

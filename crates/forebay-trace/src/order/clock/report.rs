@@ -5,6 +5,7 @@ use forebay_words::plural::{counted, verb};
 use forebay_words::quantities;
 
 use super::{APART_NS, Clock, STEP_NS, STEPS_SHOWN};
+use crate::trace::{RunEvidence, RunStart};
 
 /// If there are more steps back than this, they do not separate runs, unless all runs cover the
 /// same time.
@@ -24,6 +25,26 @@ impl Clock {
     /// Returns how far off wild rows are at most that kept their times.
     pub(in crate::order) fn wild_ns(&self) -> u64 {
         if self.wild > self.placed { self.wild_ns } else { 0 }
+    }
+
+    /// Returns the first places where another recording seems to begin; none if the steps back are
+    /// those of rows out of order.
+    pub(in crate::order) fn run_starts(&self) -> Vec<RunStart> {
+        let back = self.back.iter().filter(|_| !self.is_out_of_order());
+        let mut starts: Vec<RunStart> = self.appended_starts.iter().chain(back).copied().collect();
+        starts.sort_unstable_by_key(|start| start.request);
+        starts
+    }
+
+    /// Returns whether rows are in disorder, but the clock advances: several CPUs that write to one
+    /// log in turn cause many small steps.
+    fn is_shuffled(&self) -> bool {
+        let covered_ns = self.newest_ns.saturating_sub(self.oldest_ns);
+        self.steps > RUNS_MAX && covered_ns / ADVANCING_STEPS >= self.moved_ns
+    }
+
+    fn is_out_of_order(&self) -> bool {
+        self.is_shuffled() && self.moved_ns < STEP_NS
     }
 
     fn wild_sentence(&self) -> Option<String> {
@@ -65,18 +86,21 @@ impl Clock {
     }
 
     fn back_sentence(&self, moved: u64) -> Option<String> {
-        // Several CPUs that write to one log in turn cause many small steps, but the clock advances.
-        let covered_ns = self.newest_ns.saturating_sub(self.oldest_ns);
-        let is_advancing = covered_ns / ADVANCING_STEPS >= self.moved_ns;
-        let is_shuffled = self.steps > RUNS_MAX && is_advancing;
-        if self.back.is_empty() || is_shuffled && self.moved_ns < STEP_NS {
+        if self.back.is_empty() || self.is_out_of_order() {
             return None;
         }
-        let most = self.back.iter().map(|step| step.ns).max().unwrap_or(0);
-        let places: Vec<String> = self.back.iter().map(|step| step.row.to_string()).collect();
+        let most = self.back.iter().map(|step| step.back_ns).max().unwrap_or(0);
+        let places: Vec<String> = self.back.iter().map(|step| step.request.to_string()).collect();
         let places = places.join(", ");
         let back = match self.steps {
-            1 => format!("goes back by {} at request {places} of the file", long(most)),
+            1 => {
+                let after = match self.back[0].evidence {
+                    RunEvidence::Clock => "",
+                    RunEvidence::Comment => ", after a comment",
+                    RunEvidence::Header => ", after another header",
+                };
+                format!("goes back by {} at request {places} of the file{after}", long(most))
+            }
             n if n as usize <= STEPS_SHOWN => {
                 format!(
                     "goes back {n} times, by up to {}, at requests {places} of the file",
@@ -94,7 +118,7 @@ impl Clock {
                 long(self.moved_ns)
             ),
         };
-        let hint = match is_shuffled {
+        let hint = match self.is_shuffled() {
             false => format!(
                 "; if another recording begins there, or a clock was set, {} appends what follows \
                  instead",

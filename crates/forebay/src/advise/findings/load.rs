@@ -6,6 +6,7 @@ use forebay_core::device::list::DeviceModel;
 use forebay_trace::describe::printable;
 
 use super::{Case, capitalised, named_scheduler, under};
+use crate::advise::Disturbance;
 use crate::advise::judge::UTILISATION_THAT_MATTERS;
 use crate::advise::need::NoNeed;
 use crate::quantities::{counted, millis, percent, seconds, significant};
@@ -146,6 +147,18 @@ impl Case<'_> {
         )
     }
 
+    /// Returns whether the trace distinguishes streams.
+    pub(in crate::advise) fn has_streams(&self) -> bool {
+        self.input.names_submitters || self.input.has_streams_of_volumes()
+    }
+
+    /// Formats what two streams would gain without each other.
+    pub(super) fn disturbed(&self) -> Option<String> {
+        let said: Vec<String> = self.disturbances.iter().map(Disturbance::said).collect();
+        (!said.is_empty())
+            .then(|| format!("Simulated without one of two streams: {}.", said.join("; ")))
+    }
+
     pub(super) fn fights(&self) -> Option<String> {
         let contention = &self.baseline().contention;
         let moving = contention.between_streams_s + contention.within_streams_s;
@@ -153,7 +166,7 @@ impl Case<'_> {
             return None;
         }
         let between = contention.between_streams_s / moving;
-        if !self.input.names_submitters {
+        if !self.has_streams() {
             return Some(
                 "The trace does not say who submitted requests, so streams that disturb each other \
                  cannot be identified, and schedulers that work by process (cfq, bfq, bid, \
@@ -169,29 +182,22 @@ impl Case<'_> {
                     .to_string(),
             );
         }
-        if contention.fights.is_empty() {
+        let Some(pair) = contention.fights.first() else {
             return Some("No two streams used the disk at the same time.".to_string());
-        }
-        let pairs: Vec<String> = contention
-            .fights
-            .iter()
-            .take(3)
-            .map(|fight| {
-                format!(
-                    "{} and {} ({}, {})",
-                    printable(&fight.stream_a),
-                    printable(&fight.stream_b),
-                    counted(fight.switches, "switch"),
-                    seconds(fight.cost_s)
-                )
-            })
-            .collect();
+        };
+        let of_volumes = match self.input.has_streams_of_volumes() {
+            true => {
+                " The trace does not say who submitted requests, so its volumes are the streams."
+            }
+            false => "",
+        };
         Some(format!(
-            "While requests wait, positioning takes {}, {} of it to switch between streams. The \
-             costliest pairs: {}.",
+            "While requests wait, positioning takes {}, {} of it to switch between streams, at the greatest cost \
+             between {} and {}.{of_volumes}",
             seconds(moving),
             percent(between),
-            pairs.join("; "),
+            printable(&pair.stream_a),
+            printable(&pair.stream_b),
         ))
     }
 }

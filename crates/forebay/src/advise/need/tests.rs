@@ -114,3 +114,29 @@ fn a_backlog_is_not_compared_with_the_recording() {
     let of = |is_behind| Need::of(&baseline, 100.0, recorded.as_ref(), is_behind).against_flash();
     assert!(of(false).is_some() && of(true).is_none());
 }
+
+/// A stream that is disturbed counts by the same rule as a remedy.
+#[test]
+fn a_stream_without_its_neighbor_has_to_gain_a_fifth_of_a_long_tail() {
+    let busy = Case { busy_s: 60.0, ..IDLE };
+    for (case, falls_ms, is_met) in [
+        (busy, (20.0, 16.0), true),
+        (busy, (20.0, 17.0), false),
+        // On a mostly idle disk, only long tails count.
+        (IDLE, (48.0, 12.0), false),
+        (IDLE, (51.0, 12.0), true),
+        // Unless the recorded requests were answered fast.
+        (Case { recorded_ms: Some([11.0, 0.5]), ..IDLE }, (51.0, 12.0), false),
+        (Case { recorded_ms: Some([80.0, 0.5]), ..IDLE }, (51.0, 12.0), true),
+        (Case { span_s: 4.5, ..busy }, (51.0, 12.0), false),
+        // A model that is far slower than the recording says nothing about it.
+        (Case { recorded_ms: Some([1.0, 0.5]), ..busy }, (51.0, 12.0), false),
+    ] {
+        let (was_ms, is_ms) = falls_ms;
+        assert_eq!(need(case).is_met_by_stream(true, was_ms, is_ms), is_met, "{falls_ms:?}");
+    }
+    // Writes that were answered slowly leave it open whether those of the stream were.
+    let slow_writes = need(Case { recorded_ms: Some([11.0, 90.0]), ..IDLE });
+    assert!(slow_writes.is_met_by_stream(false, 51.0, 12.0));
+    assert!(!slow_writes.is_met_by_stream(true, 51.0, 12.0));
+}

@@ -8,7 +8,9 @@ use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
 use super::flash_line::flash_line;
 use crate::advise::judge::{TOO_FEW, tells_latencies};
-use crate::advise::{Advice, DependsOn, Provider, Remedy, RemedyKind, Uncertain, Verdict};
+use crate::advise::{
+    Advice, DependsOn, Disturbance, Provider, Remedy, RemedyKind, Uncertain, Verdict,
+};
 use crate::quantities::bytes;
 use crate::simulate::{Replay, RunResult};
 
@@ -170,7 +172,14 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
             blocks.push(Block::Text("Do now:".to_string()));
             blocks.push(Block::Commands(commands));
         }
-        None if is_told => terms.push(("Do now", format!("nothing: {}", why_nothing(advice)))),
+        None if is_told => {
+            let what = match advice.leading_disturbance() {
+                None => "nothing",
+                Some(pair) if pair.are_volumes => "put them on separate disks",
+                Some(_) => "run one of them at another time, or on another disk",
+            };
+            terms.push(("Do now", format!("{what}: {}", why_nothing(advice))));
+        }
         None => {}
     }
     if let Some(own) = own(advice) {
@@ -243,6 +252,15 @@ fn shortened(reason: &str) -> &str {
     ends.into_iter().flatten().min().map_or(reason, |end| &reason[..end])
 }
 
+/// Returns the key figure for a stream without the one that disturbs it.
+fn tail_without(of: &Disturbance) -> Option<KeyFigure> {
+    Some(KeyFigure {
+        name: format!("p99 of {} without {}", of.stream, of.beside),
+        before: Some(Figure::new(of.p99_ms? / 1e3, Unit::Seconds)),
+        figure: Figure::new(of.p99_without_ms / 1e3, Unit::Seconds),
+    })
+}
+
 /// Returns the key figures, gains first: how the recommendation changes the tail latencies and the total time.
 pub(super) fn key_figures(advice: &Advice) -> Vec<KeyFigure> {
     let options = compared(advice);
@@ -253,7 +271,7 @@ pub(super) fn key_figures(advice: &Advice) -> Vec<KeyFigure> {
         false => options.iter().find(|one| is_best(one)).map(|one| one.run),
     };
     let (Some(now), Some(best)) = (options.first().map(|one| one.run), best) else {
-        return Vec::new();
+        return advice.leading_disturbance().and_then(tail_without).into_iter().collect();
     };
     let lag_s = |run: &RunResult| Some(run.figures.longest_lag_ms / 1e3);
     let counts = |count: u64| tells_latencies(now) && is_sure(now, count);

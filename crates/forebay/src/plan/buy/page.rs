@@ -16,16 +16,20 @@ use crate::quantities::{bound, bytes, promised, significant};
 
 /// The number of rows shown on the first screen of a terminal.
 pub(super) const FIRST_ROWS: usize = 3;
-/// The number of notes shown on the first screen of a terminal.
-const FIRST_NOTES: usize = 2;
+/// The most notes that are shown on the first screen of a terminal.
+const FIRST_NOTES: usize = 1;
 
 /// Builds the page of `answer`; `written` is a sentence that names the configuration files written.
 pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
+    if answer.rows.is_empty() {
+        return Page { title: "What to buy".into(), ..Page::default() };
+    }
     let requests: u64 = answer.clients.iter().map(|need| need.requests).sum();
     let reach: f64 = answer.clients.iter().map(|need| need.bytes as f64).sum();
     let mut page = Page {
         title: "What to buy".into(),
         verdict: match best(answer) {
+            _ if answer.is_over_budget => Verdict::new(Tone::Warning, "Not within the budget"),
             Some(row) if row.has_headroom => Verdict::new(Tone::Good, "What to buy"),
             Some(_) => Verdict::new(Tone::Warning, "Too little headroom"),
             None => Verdict::new(Tone::Calm, "Nothing keeps the promise"),
@@ -39,7 +43,10 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
             ("Data".into(), bytes(reach)),
             ("Growth".into(), format!("{} times", significant(answer.growth))),
         ],
-        key_figures: best(answer).map_or(Vec::new(), |row| key_figures(answer, row)),
+        key_figures: match best(answer) {
+            Some(row) if !answer.is_over_budget => key_figures(answer, row),
+            _ => Vec::new(),
+        },
         ..Page::default()
     };
     add_rows(&mut page, answer);
@@ -124,9 +131,15 @@ fn add_rows(page: &mut Page, answer: &Answer) {
         0 => String::new(),
         more => format!("; {more} more in the details"),
     };
-    let said = (rows.len() > 1).then(|| Block::Text(format!("{order}{more}:")));
     let several = answer.clients.len() > 1;
     let first = &rows[..rows.len().min(FIRST_ROWS)];
+    let said = match (rows.len(), dates(first)) {
+        (1, None) => None,
+        (1, Some(dates)) => Some(format!("{}:", dates.replacen('p', "P", 1))),
+        (_, None) => Some(format!("{order}{more}:")),
+        (_, Some(dates)) => Some(format!("{order}, {dates}{more}:")),
+    };
+    let said = said.map(Block::Text);
     let table = Block::Table(in_brief(first, several, is_priced));
     page.add(
         "What keeps the promise",
@@ -152,6 +165,26 @@ fn add_rows(page: &mut Page, answer: &Answer) {
     );
     let table = Block::Table(in_failure(&rows, several, is_priced));
     page.add("What happens when drives fail or wear out", Place::Detail, vec![said, table]);
+}
+
+/// Says of when the prices of `rows` are; `None` if none is known.
+fn dates(rows: &[&BuyRow]) -> Option<String> {
+    let mut all: Vec<(&str, &str)> = Vec::new();
+    for row in rows {
+        let dated = row.priced_on.as_deref().map(|on| (&*row.drive, on));
+        all.extend(dated.filter(|dated| !all.contains(dated)));
+    }
+    let (_, first) = *all.first()?;
+    if all.iter().all(|(_, on)| *on == first) {
+        return Some(format!("prices as of {first}"));
+    }
+    let each: Vec<String> = all.iter().map(|(drive, on)| format!("{drive} {on}")).collect();
+    Some(format!("prices as of {}", each.join(", ")))
+}
+
+/// Formats the drives to buy, as in "2 hc550 (mirror)".
+pub(super) fn what(row: &BuyRow) -> String {
+    format!("{} {} ({})", bought(row), row.drive, layout(row, "striped"))
 }
 
 /// Returns the name of a row: its drive, its layout and, if there are several clients, whether they
@@ -301,7 +334,7 @@ fn clients(answer: &Answer) -> Table {
 }
 
 /// Formats the promise, as in `99 % within 10 ms`, or states that each client has its own.
-fn promise(needs: &[ClientNeed]) -> String {
+pub(super) fn promise(needs: &[ClientNeed]) -> String {
     let of = |need: &ClientNeed| (need.fraction, need.within_ms);
     let Some(first) = needs.first() else { return "nothing".into() };
     let same = needs.iter().all(|need| of(need) == of(first));

@@ -29,6 +29,7 @@ pub(super) fn reasons(
         failures(best),
         checked(best),
     ];
+    all.extend(question.budget.and_then(|budget| budget.roomiest(rows)));
     if question.growth != 1.0 {
         all.push(format!("This is for {} times the load and the data.", question.growth));
     }
@@ -95,10 +96,16 @@ fn failures(best: &BuyRow) -> String {
 }
 
 /// Warns if the drives have too little headroom and no number that was tried has more.
-pub(super) fn too_busy(best: &BuyRow) -> Option<String> {
+pub(super) fn too_busy(best: &BuyRow, rows: &[BuyRow]) -> Option<String> {
+    // Other drives may have the headroom, but cost more than the budget.
+    let is_roomy = |row: &BuyRow| row.has_headroom && row.drives.is_some();
+    let nothing = match rows.iter().any(is_roomy) {
+        true => "Nothing within the budget",
+        false => "No number of drives",
+    };
     (!best.has_headroom).then(|| {
         format!(
-            "No number of drives has the headroom ({}): one of those proposed is busy for {} of the time.",
+            "{nothing} has the headroom ({}): one of those proposed is busy for {} of the time.",
             named("headroom"),
             quantities::percent(best.utilisation_max.unwrap_or(1.0)),
         )

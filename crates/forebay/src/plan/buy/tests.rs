@@ -89,6 +89,8 @@ impl Ask {
             drives_max: 8,
             sharings: &[Sharing::Shared],
             prices: &self.prices,
+            budget: None,
+            refuses_few: false,
             headroom: 0.0,
             reliability: Reliability {
                 failures_per_year: 0.0157,
@@ -430,6 +432,70 @@ fn the_cheapest_comes_first_and_unpriced_ones_last() {
         "{:?}",
         found.cautions
     );
+}
+
+/// With a budget, the first row is the best that costs no more. Otherwise the answer says what is
+/// lacking.
+#[test]
+fn a_budget_limits_the_price_or_the_answer_says_what_is_lacking() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("prices.toml");
+    let text = "currency = \"EUR\"\non = \"2026-11\"\n[drive.\"fixed:100\"]\namount = 10\n\
+                [drive.\"fixed:400\"]\namount = 50\n";
+    std::fs::write(&file, text).unwrap();
+    let mut ask = Ask::of(&["fixed:300", "fixed:400", "fixed:100"], &[Layout::Single]);
+    let names: Vec<String> = ask.drives.iter().map(|one| one.device.name.clone()).collect();
+    ask.prices = Prices::read(&file, &names).unwrap();
+    let found = |budget: &str| {
+        let budget = <Budget as forebay_ask::Value>::parse(budget).unwrap();
+        asked(&[input(&burst(8))], &Question { budget: Some(&budget), ..ask.question() })
+    };
+    // Four drives of 100 per second cost 40 EUR, one of 400 costs 50 EUR.
+    for budget in ["40", "40 EUR", "49.99EUR", "1000"] {
+        let found = found(budget);
+        assert!(found.headline.starts_with("Buy 4 fixed:100 "), "{budget}: {}", found.headline);
+        assert!(found.configuration.is_some() && !found.is_over_budget);
+    }
+    let short = found("39.5");
+    assert_eq!(
+        short.headline,
+        "39.50 EUR is too little to keep 100 % within 20 ms: the cheapest, 4 fixed:100 (striped), \
+         costs 40.00 EUR, 0.50 EUR more."
+    );
+    assert!(short.headline.split_whitespace().count() <= 25);
+    assert!(short.configuration.is_none() && short.is_over_budget);
+    assert_eq!(page::page(&short, None).verdict.words, "Not within the budget");
+    let other = found("1000USD").headline;
+    let said = "1000.00 USD buys drives that keep 100 % within 20 ms is unknown: fixed:100 has no price in USD";
+    assert!(other.contains(said), "{other}");
+    for wrong in ["", "EUR", "-5", "0", "ten", "5 euro", "5 EURO", "1e13", "nan"] {
+        assert!(<Budget as forebay_ask::Value>::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+/// The drives with the most headroom within the budget are named too.
+#[test]
+fn the_most_headroom_within_the_budget_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("prices.toml");
+    let text = "currency = \"EUR\"\non = \"2026-11\"\n[drive.\"fixed:100\"]\namount = 10\n\
+                [drive.\"fixed:400\"]\namount = 50\n";
+    std::fs::write(&file, text).unwrap();
+    let mut ask = Ask::of(&["fixed:400", "fixed:100"], &[Layout::Single]);
+    let names: Vec<String> = ask.drives.iter().map(|one| one.device.name.clone()).collect();
+    ask.prices = Prices::read(&file, &names).unwrap();
+    let steady: Vec<(u64, u64, u32)> = (0..200).map(|n| (n * 12, n, 0)).collect();
+    let found = |amount: &str| {
+        let budget = <Budget as forebay_ask::Value>::parse(amount).unwrap();
+        asked(&[input(&steady)], &Question { budget: Some(&budget), ..ask.question() })
+    };
+    let said = found("60").said;
+    assert!(
+        said.contains("Within the budget, 1 fixed:400 (single) has the most headroom: "),
+        "{said}"
+    );
+    assert!(said.contains(" for 50.00 EUR."), "{said}");
+    assert!(!found("45").said.contains("most headroom"));
 }
 
 #[test]

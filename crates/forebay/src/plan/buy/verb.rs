@@ -6,7 +6,9 @@ use forebay_ask::{AskError, Choice, PartialShare, Share, Takes, Value, positive_
 use forebay_core::Nanos;
 use forebay_trace::streams::StreamBy;
 
-use super::{Answer, By, Candidate, Configuration, Layout, Prices, Promise, Question, Reliability};
+use super::{
+    Answer, Budget, By, Candidate, Configuration, Layout, Prices, Promise, Question, Reliability,
+};
 use super::{Sharing, answer, page};
 use crate::devices;
 use crate::error::Error;
@@ -60,6 +62,8 @@ forebay_ask::ask! {
         seed: u64 = "1" [.requires("confidence")],
         /// Your prices, a TOML file (docs/plan-buy.md)
         prices: Option<PathBuf>,
+        /// The most that the drives may cost, in the currency of the prices, as in 1500 or 1500EUR
+        budget: Option<Budget>,
         /// The drives to try: bundled ones or device files
         device: Vec<String> [.word("DEVICE").otherwise("all bundled drives")],
         /// The layouts to try: single, mirror, raid6, flash-cache, volume-mirror, volume-raid6, adaptive
@@ -223,6 +227,8 @@ impl Verb for BuyAsk {
             drives_max: self.devices_max.into(),
             sharings: self.clients.0,
             prices: &prices.unwrap_or_default(),
+            budget: self.budget.as_ref(),
+            refuses_few: true,
             headroom: self.headroom.0,
             reliability: Reliability {
                 failures_per_year: self.failures_per_year,
@@ -232,6 +238,7 @@ impl Verb for BuyAsk {
             },
             bootstrap: self.confidence.map(|level| Bootstrap { level: level.0, seed: self.seed }),
         };
+        let data_requests = inputs.iter().map(|input| input.description.requests).sum();
         session.begin("simulating", None);
         let answer =
             answer(&inputs, &question, &mut |told: &ProgressReport| session.progress(told))?;
@@ -239,7 +246,6 @@ impl Verb for BuyAsk {
         let first = page::of_size(&answer);
         let others = answer.cautions.iter().filter(|said| !first.contains(said)).cloned();
         warn_all(session, Path::new(""), &others.collect::<Vec<_>>());
-        let data_requests = inputs.iter().map(|input| input.description.requests).sum();
         let written = self.configured(&answer, session)?;
         Answered::new(&answer, undecided(page::page(&answer, written), data_requests))
     }
@@ -276,8 +282,12 @@ impl BuyAsk {
     ) -> Result<Option<String>, Error> {
         let Some(folder) = &self.configure else { return Ok(None) };
         let Some(configuration) = &answer.configuration else {
-            session
-                .warn(folder, "the configuration is not written, since nothing keeps the promise");
+            let why = match () {
+                () if answer.rows.is_empty() => "there are too few requests",
+                () if answer.is_over_budget => "nothing is known to fit the budget",
+                () => "nothing keeps the promise",
+            };
+            session.warn(folder, &format!("the configuration is not written, since {why}"));
             return Ok(None);
         };
         let replaces =
