@@ -193,9 +193,10 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
         let told = format!("{} on its flash only.", verb_of(blocks));
         text += &(output::wrapped(&told) + "\n");
     }
-    for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept + one.overdue > 0) {
+    let is_asked = |one: &&ExportFigures| one.kept + one.overdue > 0 || one.broken.is_some();
+    for one in back.exports.iter().filter(|one| one.keep_iops > 0).filter(is_asked) {
         // Outstanding requests beyond the bound are late already.
-        let share = achieved(one.kept_in_time as f64 / (one.kept + one.overdue) as f64);
+        let share = achieved(one.kept_in_time as f64 / (one.kept + one.overdue).max(1) as f64);
         let (name, iops, within) = (&one.name, one.keep_iops, or_none(one.within_ms, bound));
         let clock = if back.late.is_some() { " by the clock of the emulated disk" } else { "" };
         let told = format!(
@@ -203,6 +204,10 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
                 in time{clock}."
         );
         text += &(output::wrapped(&told) + "\n");
+        if let Some(why) = &one.broken {
+            let told = format!("{name}: the promise is broken: {why}.");
+            text += &(output::wrapped(&told) + "\n");
+        }
     }
     text
 }
@@ -388,6 +393,7 @@ mod tests {
             within_ms: Some(10.0),
             kept: 1000,
             kept_in_time: 999,
+            broken: Some("while requests waited, 9 were served".into()),
             ..ExportFigures::default()
         };
         let back = BackFigures {
@@ -454,6 +460,7 @@ mod tests {
             "99 % of its I/Os completed at most 1.25 ms late",
             "were in time by the clock of the emulated disk.",
             "2048 blocks are on its flash only.",
+            "an export with a long name: the promise is broken: while requests waited, 9 were served.",
         ] {
             assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
         }
