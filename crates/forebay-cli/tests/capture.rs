@@ -7,7 +7,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
@@ -80,6 +80,16 @@ fn device_in(folder: &Path, options: &[&str]) -> Option<Loop> {
     device.ok()
 }
 
+/// Waits until a command captures from a device.
+fn begins(device: &Loop, capture: &mut Child) {
+    let name = device.0.trim_start_matches("/dev/");
+    let switch = format!("/sys/block/{name}/trace/enable");
+    while fs::read_to_string(&switch).unwrap().trim() != "1" {
+        assert!(capture.try_wait().unwrap().is_none(), "capture ended");
+        std::thread::yield_now();
+    }
+}
+
 /// `play` issues exactly the requests of the trace to the device, and nothing else.
 #[test]
 fn capture_records_a_played_trace() {
@@ -103,12 +113,7 @@ fn capture_records_a_played_trace() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let name = device.0.trim_start_matches("/dev/");
-    let switch = format!("/sys/block/{name}/trace/enable");
-    while fs::read_to_string(&switch).unwrap().trim() != "1" {
-        assert!(capture.try_wait().unwrap().is_none(), "capture ended");
-        std::thread::yield_now();
-    }
+    begins(&device, &mut capture);
     let play =
         forebay().arg("play").arg(&trace).args(["--target", &device.0, "--overwrite"]).output();
     let play = play.unwrap();
@@ -134,14 +139,14 @@ fn capture_records_reads_of_a_process() {
     let Some(device) = device_in(folder.path(), &["--read-only"]) else { return };
     let trace = folder.path().join("out.parquet");
     let mut capture = Command::new(assert_cmd::cargo::cargo_bin("forebay"))
-        .args(["capture", &device.0, "--for", "2s", "--via", "tracefs", "-o"])
+        .args(["capture", &device.0, "--for", "5m", "--via", "tracefs", "-o"])
         .arg(&trace)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Repeat this, because it is unknown when capturing begins.
-    while capture.try_wait().unwrap().is_none() {
+    begins(&device, &mut capture);
+    for _ in 0..20 {
         let input = format!("if={}", device.0);
         let size = format!("bs={READ_BYTES}");
         let dd = Command::new("dd")
@@ -150,6 +155,8 @@ fn capture_records_reads_of_a_process() {
             .unwrap();
         assert!(dd.success());
     }
+    let kill = format!("kill -INT {}", capture.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     let output = capture.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");

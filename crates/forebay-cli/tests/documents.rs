@@ -10,10 +10,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use crate::command::{Folder, ends, forebay, json, sample};
+use crate::served::free_port;
 use crate::shell;
 
 /// Pages whose commands are run by other tests, or that have requirements no test can meet.
@@ -103,13 +103,8 @@ fn files(page: &str) -> Vec<(&str, String)> {
 fn fitted(text: &str) -> String {
     let mut fitted = text.to_string();
     let ports: BTreeSet<&str> = text.split("127.0.0.1:").skip(1).map(digits).collect();
-    // Keep all ports bound until all are chosen, so that none is chosen twice.
-    let mut kept = Vec::new();
     for port in ports.into_iter().filter(|port| port.len() > 3) {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let now = free.local_addr().unwrap().port().to_string();
-        fitted = fitted.replace(port, &now);
-        kept.push(free);
+        fitted = fitted.replace(port, &free_port().to_string());
     }
     let missing = CLIENTS.into_iter().filter(|tool| which(tool).is_none());
     for tool in missing {

@@ -100,7 +100,7 @@ fn script(verb: &str, lines: &[String]) -> String {
     let lines = lines.map(|line| line.replace("/dev/sd", "dev/sd"));
     let each = lines.map(|line| match verb {
         "serve" if line.starts_with("forebay serve") => format!(
-            "{line} &\nuntil [ -S disk.sock.control ]; do sleep 0.05; done\n{}\nkill $!; wait $!",
+            "{line} &\nuntil forebay top disk.sock --format json >/dev/null 2>&1; do sleep 0.05; done\n{}\nkill $!; wait $!",
             SERVED.iter().flat_map(|verb| examples(verb)).collect::<Vec<_>>().join("\n")
         ),
         "store serve" if line.starts_with("forebay store serve") => {

@@ -2,11 +2,10 @@
 //! blocks, and reopening the disk.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
-use crate::command;
-use crate::served::{Folder, Serving, mixed, serve};
+use crate::served::{Folder, Serving, mixed, serve, top};
 use forebay_rig::nbd::{Client, FLUSH};
+use forebay_rig::wait_until;
 
 const KIB: u64 = 1 << 10;
 /// The size of the export in bytes. Moved blocks use the rest of the disk.
@@ -38,9 +37,7 @@ fn client(folder: &Folder) -> Client {
 
 /// Returns whether blocks are at their new locations, according to `top`.
 fn is_rearranged(folder: &Folder) -> Option<bool> {
-    let socket = folder.socket();
-    let (told, _) = command::json(&mut command::forebay(&["top", socket.to_str().unwrap()]));
-    told["backs"][0]["rearranged"].as_bool()
+    top(folder)["backs"][0]["rearranged"].as_bool()
 }
 
 fn all(folder: &Folder) -> Vec<u8> {
@@ -71,11 +68,7 @@ fn a_disk_rearranged_by_its_own_trace_survives_kills_and_restarts() {
 
     let learns = "rearrange = \"asked.parquet\"";
     let serving = start(&folder, learns);
-    let until = Instant::now() + Duration::from_secs(20);
-    while is_rearranged(&folder) != Some(true) {
-        assert!(Instant::now() < until, "{:?}", is_rearranged(&folder));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("it is not rearranged", || is_rearranged(&folder) == Some(true));
     assert!(all(&folder) == data);
     let mut writer = client(&folder);
     for (nth, place) in [3 << 20, 64 * KIB, 1536 * KIB, 2 << 20].into_iter().enumerate() {

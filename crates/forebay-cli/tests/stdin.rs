@@ -187,7 +187,7 @@ fn a_terminal_is_rejected_as_a_trace() {
         return;
     }
     let folder = folder();
-    let text = "script -qec 'timeout 20 forebay describe -' /dev/null < /dev/null || true";
+    let text = "script -qec 'timeout 120 forebay describe -' /dev/null < /dev/null || true";
     let said = shell::run(folder.root(), text).unwrap();
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("/dev/stdin: got a terminal, expected a trace"), "{said}");

@@ -143,7 +143,7 @@ fn top_works_without_exports() {
     }
     let text =
         "truncate -s 16M disk.img; forebay serve disk.img --socket s --policy none 2>/dev/null &
-        until [ -S s.control ]; do sleep 0.05; done
+        until forebay top s --format json >/dev/null 2>&1; do sleep 0.05; done
         NO_COLOR=1 script -qfc 'stty cols 100; forebay top s --interval 50ms' looked >/dev/null 2>&1 </dev/null &
         until [ $(grep -ao 'disk.img is idle' looked 2>/dev/null | wc -l) -gt 3 ]; do sleep 0.05; done
         kill $!";

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use forebay_rig::holes;
+use forebay_rig::{holes, one_succeeds, wait_until_free};
 use serde_json::Value;
 
 use crate::command::{Folder, HEADER};
@@ -207,11 +207,16 @@ fn an_interrupted_replay_keeps_its_writes() {
     drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
     let row =
-        |n: u64| format!("{},write,{},65536,0,0,1000000,,,,\n", n * 10_000_000_000, n * 65_536);
+        |n: u64| format!("{},write,{},65536,0,0,1000000,,,,\n", n * 1_000_000_000_000, n * 65_536);
     let trace = folder.file("slow.csv", HEADER.to_string() + &(0..2).map(row).collect::<String>());
     let short = ["play", trace.to_str().unwrap(), "--volume", "v", "--for", "2s"];
-    let played = json(&mut forebay(&folder, &short));
-    assert_eq!((&played["requests"], &played["ended_early"]), (&1.into(), &"time is up".into()));
+    let mut played = Value::Null;
+    // If a thread has to wait for a processor, the time may be up before the first request.
+    let is_interrupted = one_succeeds(|| {
+        played = json(&mut forebay(&folder, &short));
+        played["requests"] == 1 && played["ended_early"] == "time is up"
+    });
+    assert!(is_interrupted, "{played}");
     assert!(played["notes"].to_string().contains("all writes are durable"), "{played}");
     let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
     assert!(status["written_bytes"].as_u64().unwrap() > 0, "{status}");
@@ -531,7 +536,7 @@ fn a_drive_that_holds_data_is_not_added_to_a_volume() {
 #[test]
 fn a_volume_survives_a_kill_at_any_time() {
     let folder = Folder::new();
-    drives(&folder, 6);
+    let paths = drives(&folder, 6);
     json(&mut forebay(&folder, &["volume", "create", "v"]));
     let trace = writes(&folder, 3000);
     let trace = trace.to_str().unwrap();
@@ -543,6 +548,7 @@ fn a_volume_survives_a_kill_at_any_time() {
         std::thread::sleep(std::time::Duration::from_millis(60 + 90 * round));
         let _ = player.kill();
         player.wait().unwrap();
+        wait_until_free(&paths);
         let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
         let is_whole = checked["lost_units"] == 0 && checked["degraded_units"] == 0;
         assert!(is_whole, "round {round}: {checked}");

@@ -21,8 +21,8 @@ const HEAD_MAX: usize = 8 << 10;
 const CONNECTIONS_MAX: usize = 8;
 /// The maximum number of threads, including those whose connections were shut down.
 const THREADS_MAX: usize = 64;
-/// The total time for one request.
-const TIME_MAX: Duration = Duration::from_secs(5);
+/// The total time for one request. A client that needs it all keeps nobody else from an answer.
+const TIME_MAX: Duration = Duration::from_secs(60);
 /// How long to wait before accepting again when the system is out of descriptors.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -251,6 +251,16 @@ mod tests {
         }
     }
 
+    /// Requests the health page; returns nothing if there are too many threads at the moment.
+    fn health(address: SocketAddr) -> String {
+        let mut client = TcpStream::connect(address).unwrap();
+        let mut answer = String::new();
+        // The server may have closed the connection already.
+        let _ = client.write_all(b"GET /health HTTP/1.1\r\n\r\n");
+        let _ = client.read_to_string(&mut answer);
+        answer
+    }
+
     #[test]
     fn clients_that_send_nothing_do_not_keep_others_from_an_answer() {
         let scraped = Scraped::start("127.0.0.1:0".parse().unwrap(), Working).unwrap();
@@ -262,11 +272,16 @@ mod tests {
                 // The server may have shut this connection down.
                 let _ = half.write_all(b"GET /health HT");
             }
-            let mut client = connect();
-            client.write_all(b"GET /health HTTP/1.1\r\n\r\n").unwrap();
-            let mut answer = String::new();
-            client.read_to_string(&mut answer).unwrap();
-            assert!(answer.starts_with("HTTP/1.1 200 OK"), "round {round}: {answer:?}");
+            // The threads of connections that were shut down may take a moment to end. Without a
+            // shutdown, they would end after a minute.
+            let is_answered = (0..100).any(|_| {
+                let is_answered = health(scraped.address()).starts_with("HTTP/1.1 200 OK");
+                if !is_answered {
+                    std::thread::sleep(TICK / 4);
+                }
+                is_answered
+            });
+            assert!(is_answered, "round {round}");
         }
         // A client that is slow, but not the oldest, is answered.
         let mut slow = connect();

@@ -142,9 +142,9 @@ def test_ctrl_c_ends_a_run_and_other_threads_go_on(small):
                 os.kill(os.getpid(), signal.SIGINT)
 
     other = threading.Thread(target=count)
-    other.start()
     try:
         with pytest.raises(KeyboardInterrupt):
+            other.start()
             forebay.play(slow, emulate="sata250")
     finally:
         counted[1] = True

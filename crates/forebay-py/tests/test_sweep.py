@@ -2,6 +2,7 @@
 object stores.
 """
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -248,7 +249,7 @@ def test_workers_end_with_their_parent(tmp_path, small):
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    for _ in range(600):
+    for _ in range(1200):
         if not any(os.path.exists(f"/proc/{pid}") for pid in workers):
             return
         time.sleep(0.1)
@@ -331,19 +332,28 @@ def test_shards_have_each_cell_once_and_share_a_folder(tmp_path, small):
     assert "10 failed" in run("--processes", "1", code=1)
 
 
-def test_ctrl_c_keeps_what_is_answered(tmp_path):
-    questions = tmp_path / "questions.json"
-    output = tmp_path / "answers"
+def interrupted_sweep(questions, output):
+    """Interrupts a sweep of 40 cells after its first answers; returns its exit status and its messages."""
     asked = {"grid": many(40), "traces": [str(TERASORT)], "output": str(output)}
     questions.write_text(json.dumps(asked))
     command = [sys.executable, "-m", "forebay.sweep", str(questions), "--processes", "2"]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    while not list(output.glob("*.parquet")):
-        assert running.poll() is None
+    while not list(output.glob("*.parquet")) and running.poll() is None:
         time.sleep(0.05)
-    os.killpg(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=60)
-    assert running.returncode == 130, said
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=120)
+    return running.returncode, said
+
+
+def test_ctrl_c_keeps_what_is_answered(tmp_path):
+    for attempt in range(5):
+        output = tmp_path / f"answers{attempt}"
+        returncode, said = interrupted_sweep(tmp_path / "questions.json", output)
+        if returncode != 0:
+            break
+        # This process had to wait for a processor, so all cells were answered before.
+    assert returncode == 130, said
     assert said == "forebay.sweep: stopped; what was answered is kept\n"
     kept = len(rows(output))
     assert 0 < kept < 40 and not list(output.glob(".*"))
@@ -364,7 +374,7 @@ def test_workers_that_die_after_ctrl_c_do_not_crash_the_pool(monkeypatch, small)
     manager = engine.pool._executor_manager_thread
     for process in list(engine.pool._processes.values()):
         process.terminate()
-    manager.join(60)
+    manager.join(120)
     engine.__exit__(None)
     assert not manager.is_alive() and not crashed, crashed
 

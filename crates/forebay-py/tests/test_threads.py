@@ -39,34 +39,34 @@ def endless(trace):
 
 
 def test_describe(interrupter, endless):
-    interrupter.start()
     with pytest.raises(KeyboardInterrupt):
+        interrupter.start()
         forebay.describe(endless)
 
 
 def test_convert_leaves_nothing(interrupter, endless, tmp_path):
-    interrupter.start()
     with pytest.raises(KeyboardInterrupt):
+        interrupter.start()
         forebay.convert(endless, tmp_path / "out.csv")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("replay", ["open", "closed"])
 def test_simulate(interrupter, trace, replay):
-    interrupter.start()
     with pytest.raises(KeyboardInterrupt):
+        interrupter.start()
         forebay.simulate(trace, device="sata250", policy=["noop"] * 100_000, replay=replay)
 
 
 def test_advise_while_it_reads(interrupter, endless):
-    interrupter.start()
     with pytest.raises(KeyboardInterrupt):
+        interrupter.start()
         forebay.advise(endless)
 
 
 def test_store_simulate(interrupter):
-    interrupter.start()
     with pytest.raises(KeyboardInterrupt):
+        interrupter.start()
         forebay.store_simulate("st1000nm0011", total_mb=100_000)
 
 

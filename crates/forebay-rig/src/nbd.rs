@@ -3,7 +3,8 @@
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+
+use crate::PATIENCE;
 
 /// The command to read.
 pub const READ: u16 = 0;
@@ -30,6 +31,18 @@ pub const NO_HOLE: u16 = 2;
 pub const REQUEST_ONE: u16 = 8;
 /// The flag that requires zeroing to be refused if it would be slow.
 pub const FAST_ZERO: u16 = 16;
+
+/// Encodes the header of a request, followed by `data`.
+pub fn encoded(kind: (u16, u16), cookie: u64, at: (u64, u32), data: &[u8]) -> Vec<u8> {
+    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+    bytes.extend(kind.1.to_be_bytes());
+    bytes.extend(kind.0.to_be_bytes());
+    bytes.extend(cookie.to_be_bytes());
+    bytes.extend(at.0.to_be_bytes());
+    bytes.extend(at.1.to_be_bytes());
+    bytes.extend(data);
+    bytes
+}
 
 /// Returns bytes that differ for different seeds.
 pub fn pattern(seed: u8, len: usize) -> Vec<u8> {
@@ -58,7 +71,7 @@ impl Client {
     /// Connects and reads the greeting.
     pub fn connect(socket: &Path) -> Client {
         let stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut client = Client { stream, structured: false };
         assert_eq!(&client.bytes(16), b"NBDMAGICIHAVEOPT");
         assert_eq!(client.bytes(2), [0, 3]);
@@ -115,9 +128,13 @@ impl Client {
         self.bytes(BYTES).iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    /// Returns whether the peer has closed the connection.
+    /// Waits until the peer has closed the connection; returns false if it sends more instead, or
+    /// does nothing for [`PATIENCE`].
     pub fn is_over(&mut self) -> bool {
-        matches!(self.stream.read(&mut [0]), Ok(0) | Err(_))
+        match self.stream.read(&mut [0]) {
+            Ok(count) => count == 0,
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+        }
     }
 
     /// Sends an option.
@@ -172,14 +189,7 @@ impl Client {
         at: (u64, u32),
         data: &[u8],
     ) -> io::Result<()> {
-        let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
-        bytes.extend(kind.1.to_be_bytes());
-        bytes.extend(kind.0.to_be_bytes());
-        bytes.extend(cookie.to_be_bytes());
-        bytes.extend(at.0.to_be_bytes());
-        bytes.extend(at.1.to_be_bytes());
-        bytes.extend(data);
-        self.stream.write_all(&bytes)
+        self.stream.write_all(&encoded(kind, cookie, at, data))
     }
 
     /// Returns the next answer. A successful simple reply has `data_bytes` bytes of data.

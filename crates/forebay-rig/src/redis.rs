@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+
+use crate::PATIENCE;
 
 /// A client's connection.
 pub struct Client(BufReader<TcpStream>);
@@ -22,7 +23,7 @@ impl Client {
     /// Connects to a server.
     pub fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Client(BufReader::new(stream))
     }
 

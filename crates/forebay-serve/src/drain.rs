@@ -7,7 +7,7 @@ use forebay_core::contract::volume::VolumeOrder;
 use serde_json::{Value, json};
 
 use crate::back::keeps_data;
-use crate::driver::Driver;
+use crate::driver::{Driver, PATIENCE};
 use crate::error::{Error, unfit};
 
 /// How often the number of blocks that are left is read.
@@ -42,7 +42,7 @@ impl Driver {
 
     /// Returns the number of blocks that only the flash has.
     fn blocks_on_flash(&self) -> Result<f64, Error> {
-        let tally = self.tally().ok_or_else(|| self.is_gone())?;
+        let tally = self.tally(PATIENCE)?;
         let named = tally.gauges.iter().find(|gauge| gauge.name == "log_named");
         Ok(named.map_or(0.0, |gauge| gauge.value))
     }

@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -37,8 +37,12 @@ use crate::traces::{TraceExchange, Traces};
 /// How long to wait before a policy that could not be opened is opened again.
 const RETRIES: Duration = Duration::from_secs(1);
 
-/// How long to wait for a driver's figures.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a page of figures waits for each driver. The page must arrive even if a disk hangs.
+pub(crate) const SOON: Duration = Duration::from_secs(5);
+
+/// How long a command waits for a driver's figures, or for a switch of its policy, which continues in
+/// the background afterwards. A driver may be busy for a while.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
 
 /// A back that is being served by a thread.
 pub(crate) struct Driver {
@@ -174,7 +178,7 @@ impl Driver {
     /// Rejects a policy switch while a volume has no space for new data, because the next policy
     /// writes when it is opened.
     pub(crate) fn refuse_without_room(&self) -> Result<(), Error> {
-        let tally = self.tally().ok_or_else(|| self.is_gone())?;
+        let tally = self.tally(PATIENCE)?;
         let lacks = |gauge: &Gauge| gauge.name == "lacks_room" && gauge.value > 0.0;
         match tally.gauges.iter().any(lacks) {
             false => Ok(()),
@@ -207,16 +211,29 @@ impl Driver {
         released.recv().map_err(|_| self.is_gone())
     }
 
-    /// Returns the figures since the start; None if the thread has ended.
-    pub(crate) fn figures(&self) -> Option<BackFigures> {
-        Some(BackFigures::of(&self.name, &self.start_id, &self.tally()?))
+    /// Returns the figures since the start.
+    ///
+    /// # Errors
+    /// The thread has ended, or has not answered within `patience`.
+    pub(crate) fn figures(&self, patience: Duration) -> Result<BackFigures, Error> {
+        Ok(BackFigures::of(&self.name, &self.start_id, &self.tally(patience)?))
     }
 
     /// Returns the counts from which the figures are computed.
-    pub(crate) fn tally(&self) -> Option<Tally> {
+    ///
+    /// # Errors
+    /// The thread has ended, or has not answered within `patience`.
+    pub(crate) fn tally(&self, patience: Duration) -> Result<Tally, Error> {
         let (told, telling) = channel();
-        self.order(Order::Tell(told)).ok()?;
-        telling.recv_timeout(PATIENCE).ok()
+        self.order(Order::Tell(told))?;
+        telling.recv_timeout(patience).map_err(|error| match error {
+            RecvTimeoutError::Disconnected => self.is_gone(),
+            RecvTimeoutError::Timeout => unfit(format!(
+                "'{}' has not answered for {} s; try again later",
+                self.name,
+                patience.as_secs()
+            )),
+        })
     }
 
     /// Returns whether the thread has ended.
@@ -347,6 +364,7 @@ fn take_turns<L: SocketLanes>(
         let mut arrivals = Arrivals(Rc::clone(&front));
         run(&mut policy, lanes, &mut arrivals, counting).map_err(system("driving the disks"))?;
         counting.tell_events();
+        counting.tell_notes();
         counting.journal.end(lanes.wall());
         let mut front = front.borrow_mut();
         front.let_policy_go();

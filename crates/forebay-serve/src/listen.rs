@@ -28,7 +28,7 @@ use crate::handshake::{Agreed, negotiate};
 /// The maximum number of simultaneous handshakes.
 const HANDSHAKES_MAX: usize = 64;
 /// The maximum duration of a handshake.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(20);
+const HANDSHAKE_MAX: Duration = Duration::from_secs(60);
 
 /// An export that clients may choose, and the channel to its driver.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use forebay_words::plural::{counted, verb};
 use forebay_words::quantities;
 
 use crate::config::{Back, Blocks, Config, Named, On};
-use crate::driver::Driver;
+use crate::driver::{Driver, PATIENCE};
 use crate::error::{Error, unfit};
 use crate::file;
 use crate::outputs;
@@ -119,9 +119,14 @@ impl Running {
     /// Applies the policy, exports and promises of `back` to its driver.
     fn follow_file(&self, driver: &Arc<Driver>, back: &Back) -> Result<Vec<String>, Error> {
         let name = &driver.name;
+<<<<<<< HEAD
         let counts = driver.tally().ok_or_else(|| driver.is_gone())?;
         let is_idle =
             |at: usize| counts.exports.get(at).is_none_or(|export| export.figures.clients == 0);
+=======
+        let figures = driver.figures(PATIENCE)?;
+        let is_idle = |at: usize| figures.exports.get(at).is_none_or(|export| export.clients == 0);
+>>>>>>> origin/main
         let mut said: Vec<String> = self.grow(driver)?.into_iter().collect();
         let switching = Switching::begin(driver)?;
         let served = driver.current().clone();
@@ -186,7 +191,7 @@ impl Running {
         let name = &driver.name;
         // New clients are refused from here on.
         self.offer(driver, &[])?;
-        let figures = driver.figures().ok_or_else(|| {
+        let figures = driver.figures(PATIENCE).map_err(|_| {
             unfit(format!("'{name}' does not answer, and was not removed; reload again later"))
         })?;
         let clients = figures.exports.iter().map(|export| export.clients).sum();

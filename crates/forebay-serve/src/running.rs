@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use forebay_words::quantities;
 
 use crate::config::{Config, Named};
-use crate::driver::Driver;
+use crate::driver::{Driver, SOON};
 use crate::error::{Error, unfit};
 use crate::export::Export;
 use crate::figures::{Figures, SCHEMA_VERSION};
@@ -113,17 +113,18 @@ impl Running {
         }
     }
 
-    /// Returns the figures of all backs that are still served.
-    pub(crate) fn figures(&self) -> Figures {
-        let uptime_s = self.started.elapsed().as_secs_f64();
+    /// Returns the figures of all backs that are still served and answer within `patience`.
+    pub(crate) fn figures(&self, patience: Duration) -> Figures {
         let (mut backs, mut unanswered) = (Vec::new(), Vec::new());
         for driver in self.drivers() {
-            match driver.figures() {
-                Some(figures) => backs.push(figures),
-                None if driver.is_finished() => {}
-                None => unanswered.push(driver.name.clone()),
+            match driver.figures(patience) {
+                Ok(figures) => backs.push(figures),
+                Err(_) if driver.is_finished() => {}
+                Err(_) => unanswered.push(driver.name.clone()),
             }
         }
+        // No count is of a later time than this.
+        let uptime_s = self.started.elapsed().as_secs_f64();
         Figures { schema_version: SCHEMA_VERSION, uptime_s, backs, unanswered }
     }
 
@@ -134,12 +135,12 @@ impl Running {
     pub(crate) fn health(&self) -> Result<String, String> {
         let (mut broken, mut remarks) = (String::new(), String::new());
         for driver in self.drivers() {
-            match driver.figures() {
-                None if driver.is_finished() => {
+            match driver.figures(SOON) {
+                Err(_) if driver.is_finished() => {
                     broken += &format!("'{}' is no longer served\n", driver.name);
                 }
-                None => broken += &format!("'{}' does not answer\n", driver.name),
-                Some(figures) => {
+                Err(_) => broken += &format!("'{}' does not answer\n", driver.name),
+                Ok(figures) => {
                     broken += &figures.failing();
                     remarks += &figures.remarks();
                 }

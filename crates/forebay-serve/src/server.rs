@@ -19,7 +19,7 @@ use crate::address::Address;
 use crate::config::{Back, Config};
 use crate::control::Control;
 use crate::devices::{Devices, Orders, Wanted};
-use crate::driver::{Driver, Prepared};
+use crate::driver::{Driver, PATIENCE, Prepared, SOON};
 use crate::error::{Error, unfit};
 use crate::export::Export;
 use crate::figures::Figures;
@@ -204,9 +204,9 @@ impl Server {
         self.running.reload(true)
     }
 
-    /// Returns the figures since the server started.
+    /// Returns the figures since the server started. Waits for disks that are slow to answer.
     pub fn figures(&self) -> Figures {
-        self.running.figures()
+        self.running.figures(PATIENCE)
     }
 
     /// Returns whether all drivers ended by themselves; [`Server::stop`] returns the reason.
@@ -267,7 +267,7 @@ struct ServerPages(Arc<Running>);
 
 impl Pages for ServerPages {
     fn metrics(&self) -> String {
-        self.0.figures().page()
+        self.0.figures(SOON).page()
     }
 
     fn health(&self) -> Result<String, String> {

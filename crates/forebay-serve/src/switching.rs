@@ -15,14 +15,11 @@ use std::time::Duration;
 
 use crate::back::{Policies, keeps_data};
 use crate::config::{Back, On};
-use crate::driver::Driver;
+use crate::driver::{Driver, PATIENCE};
 use crate::error::{Error, system, unfit};
 use crate::flash::refuse_overwriting;
 use crate::front::{Order, PolicySetup, Switch, SwitchFailure};
 use crate::running::Running;
-
-/// How long to wait for a switch, which continues in the background afterwards.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A driver whose policy is being switched.
 pub(crate) struct Switching(Arc<Driver>);

@@ -289,11 +289,17 @@ impl Observer for Counting {
 }
 
 impl Counting {
+    /// Reports what the front has to say.
+    pub(crate) fn tell_notes(&self) {
+        let notes = std::mem::take(&mut self.front.borrow_mut().notes);
+        notes.into_iter().for_each(|note| self.journal.say(note));
+    }
+
     /// Reports changes since the last call. While the policy is being opened or switched, its gauges
     /// are not known, but disks and clients still are.
     fn look(&mut self, wall: Nanos) {
+        self.tell_notes();
         let mut front = self.front.borrow_mut();
-        std::mem::take(&mut front.notes).into_iter().for_each(|note| self.journal.say(note));
         let gauges = front.open_gauges();
         self.journal.look(wall, gauges.as_deref());
         front.traces.hand_over();

@@ -15,7 +15,7 @@ use forebay_volume::{admit, prepare};
 use serde::{Deserialize, Serialize};
 
 use crate::config::On;
-use crate::driver::Driver;
+use crate::driver::{Driver, PATIENCE};
 use crate::error::{Error, unfit};
 use crate::front::{JoiningDrive, Order, Purpose};
 use crate::tally::Tally;
@@ -204,7 +204,7 @@ impl Driver {
     /// # Errors
     /// The back is not a volume, or is no longer served.
     pub(crate) fn volume(&self) -> Result<ServedVolume, Error> {
-        let tally = self.tally().ok_or_else(|| self.is_gone())?;
+        let tally = self.tally(PATIENCE)?;
         ServedVolume::of(&self.name, &tally).ok_or_else(|| self.is_no_volume())
     }
 
@@ -354,7 +354,7 @@ impl Driver {
         let is_it = |file: &Path| real.is_some() && file.canonicalize().ok() == real;
         let in_use = volume.drives.iter().filter(|drive| drive.is_in_use());
         let is_member = in_use.filter_map(|drive| drive.path.as_deref()).any(is_it);
-        let lanes = self.tally().map_or_else(Vec::new, |tally| tally.lanes);
+        let lanes = self.tally(PATIENCE).map_or_else(|_| Vec::new(), |tally| tally.lanes);
         let was_member = lanes.iter().any(|disk| is_it(Path::new(&*disk.file)));
         match was_member && !is_member {
             false => error.into(),
@@ -375,7 +375,7 @@ impl Driver {
         purpose: Purpose,
     ) -> Result<(), Error> {
         let (name, most) = (&self.name, usize::from(forebay_volume::DRIVES_MAX));
-        let tally = self.tally().ok_or_else(|| self.is_gone())?;
+        let tally = self.tally(PATIENCE)?;
         let takes_place = |number: u8| {
             let is_it = |drive: &&ServedDrive| drive.number == number;
             let drive = volume.drives.iter().find(is_it);
@@ -414,7 +414,7 @@ impl Driver {
     fn wait_for_member(&self, number: u8) -> Result<VolumeState, Error> {
         let until = Instant::now() + MEMBER_MAX;
         loop {
-            let tally = self.tally().ok_or_else(|| self.is_gone())?;
+            let tally = self.tally(PATIENCE)?;
             let state = tally.volume.ok_or_else(|| self.is_no_volume())?;
             let drive = state.drives.iter().find(|drive| drive.number == number);
             match drive {

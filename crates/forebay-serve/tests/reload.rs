@@ -4,8 +4,8 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use forebay_rig::holes;
-use forebay_rig::nbd::{Client, READ, pattern};
+use forebay_rig::{holes, one_succeeds};
+use forebay_rig::nbd::{Client, READ, encoded, pattern};
 use forebay_serve::Server;
 use forebay_serve::control::{Command, client};
 
@@ -126,7 +126,8 @@ fn promised(served: &Configured) -> (u64, u64) {
     // The promise has its full burst after the bound.
     std::thread::sleep(std::time::Duration::from_millis(110));
     let before = figures().kept;
-    (0..60).for_each(|nth| client.request((READ, 0), nth, (nth * 512, 512), &[]));
+    let read = |nth: u64| encoded((READ, 0), nth, (nth * 512, 512), &[]);
+    client.send(&(0..60).flat_map(read).collect::<Vec<u8>>());
     (0..60).for_each(|_| assert_eq!(client.answer(512).errno, 0));
     let after = figures();
     (after.keep_iops, after.kept - before)
@@ -146,12 +147,15 @@ fn promises_are_those_of_the_last_reload_however_often_they_change() {
         client::order(&served.folder.path().join("socket"), &command, &mut |_| ()).unwrap();
     };
     let holds = |iops: u64| {
-        let (keeps, kept) = promised(&served);
-        assert_eq!(keeps, iops);
-        // Some time may pass until the last request has arrived.
+        // The promise covers more requests while they wait.
         let burst = iops / 10;
         let expected = if burst > 0 { burst..2 * burst } else { 0..1 };
-        assert!(expected.contains(&kept), "{kept} of {burst}");
+        let is_kept = one_succeeds(|| {
+            let (keeps, kept) = promised(&served);
+            assert_eq!(keeps, iops);
+            expected.contains(&kept)
+        });
+        assert!(is_kept, "{iops}");
     };
     holds(100);
     for iops in [200, 100, 300, 0, 100, 0, 200] {
@@ -178,7 +182,7 @@ fn weights_are_those_of_the_last_reload_however_often_they_change() {
     let served = Configured::new(&with(8));
     // Of 250 requests to each export, 31 to 'b' are answered before all to 'a' are, or all. The first
     // 64 that arrive are passed to the disk in any case.
-    let holds = |weight: u64| {
+    let answered_of_b = || {
         let mut clients = ["a", "b"].map(|export| served.client(export));
         for nth in 0..250 {
             for client in &mut clients {
@@ -187,8 +191,11 @@ fn weights_are_those_of_the_last_reload_however_often_they_change() {
         }
         (0..250).for_each(|_| assert_eq!(clients[0].answer(512).errno, 0));
         let others = 250 - served.server.figures().backs[0].exports[1].under_way;
-        assert_eq!(others < 150, weight == 8, "{weight}: {others}");
         (0..250).for_each(|_| assert_eq!(clients[1].answer(512).errno, 0));
+        others
+    };
+    let holds = |weight: u64| {
+        assert!(one_succeeds(|| (answered_of_b() < 150) == (weight == 8)), "{weight}");
     };
     holds(8);
     for weight in [1, 8, 1] {

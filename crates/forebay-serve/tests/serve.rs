@@ -12,11 +12,11 @@ use forebay_serve::control::{Command, client};
 use forebay_serve::{Address, Back, Config, Named, On, Promise, Server};
 use forebay_trace::Record;
 
-use forebay_rig::holes;
 use forebay_rig::nbd::{
     BLOCK_STATUS, Client, DISCONNECT, FAST_ZERO, FLUSH, FUA, NO_HOLE, READ, REQUEST_ONE, TRIM,
-    WRITE, WRITE_ZEROES, pattern,
+    WRITE, WRITE_ZEROES, encoded, pattern,
 };
+use forebay_rig::{holes, is_of_a_busy_machine, one_succeeds, wait_until};
 
 const BYTES: u64 = 8 << 20;
 
@@ -205,14 +205,8 @@ fn a_client_that_leaves_in_the_middle_or_does_not_read_harms_nobody() {
     }
     // The incomplete request was not executed.
     assert_eq!(steady.read(65_536, 4096), [0; 4096]);
-    let clients = |served: &Served| served.server.figures().backs[0].exports[0].clients;
-    for _ in 0..200 {
-        if clients(&served) == 2 {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    assert_eq!(clients(&served), 2);
+    let clients = || served.server.figures().backs[0].exports[0].clients;
+    wait_until("clients that have left are counted", || clients() == 2);
     drop(deaf);
     served.stop();
 }
@@ -231,13 +225,7 @@ fn a_client_that_sends_garbage_is_disconnected_even_if_it_does_not_read() {
         let export = &served.server.figures().backs[0].exports[0];
         export.reads > 0 && export.clients == 1
     };
-    for _ in 0..1000 {
-        if is_gone() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    assert!(is_gone(), "{:?}", served.server.figures());
+    wait_until("the client is still connected", is_gone);
     steady.write(0, &[1; 512]);
     drop(deaf);
     served.stop();
@@ -346,7 +334,7 @@ fn a_simulation_of_the_recorded_requests_reproduces_the_disk_ios() {
             ["came.parquet", "issued.parquet"].map(|name| folder.path().join(name));
         let path = folder.path().join("disk");
         holes(&path, BYTES);
-        // The first request takes 20 ms, and all others arrive before it completes.
+        // Each request takes 20 ms, so all others arrive before the first one completes.
         let device = Box::new(forebay_devices::open("fixed:50").unwrap());
         let mut back = Back::of("", On::Emulated { path, device: device.clone(), flash: None });
         (back.policy, back.trace) = (policy.into(), Some(came.clone()));
@@ -354,12 +342,14 @@ fn a_simulation_of_the_recorded_requests_reproduces_the_disk_ios() {
         let listen = vec![Address::Unix(folder.path().join("socket"))];
         let server = Server::start(&Config::of(listen, vec![back])).unwrap();
         let mut client = Client::structured(&folder.path().join("socket"), "");
-        for nth in 0..24_u64 {
+        let request = |nth: u64| {
             // Some requests are adjacent, and some are writes.
             let (at, command) = (nth * 11 % 40 / 3 * 4096, if nth % 5 == 4 { WRITE } else { READ });
             let data = if command == WRITE { &[7; 4096][..] } else { &[] };
-            client.request((command, 0), nth, (at, 4096), data);
-        }
+            encoded((command, 0), nth, (at, 4096), data)
+        };
+        // The server receives all of them together.
+        client.send(&(0..24).flat_map(request).collect::<Vec<u8>>());
         (0..24).for_each(|_| assert_eq!(client.answer(0).errno, 0));
         server.stop().unwrap();
         let request = |(id, record): (usize, &Record)| {
@@ -443,24 +433,28 @@ fn promises_shrink_to_what_the_disk_is_measured_to_do() {
         client.request((READ, 0), nth, (nth * 37 % 2000 * 4096, 512), &[]);
     };
     (0..64).for_each(|nth| ask(&mut client, nth));
-    for nth in 64..400 {
-        assert_eq!(client.answer(512).errno, 0);
-        ask(&mut client, nth);
-    }
+    // While a thread has to wait for a processor, less is measured.
+    let is_measured = one_succeeds(|| {
+        for nth in 64..400 {
+            assert_eq!(client.answer(512).errno, 0);
+            ask(&mut client, nth);
+        }
+        let pace = served.server.figures().backs[0].pace.unwrap();
+        // The disk serves 200 requests per second, of which 20 are needed in addition, so 180 of
+        // the promised 300 remain.
+        (50.0..61.0).contains(&pace.percent)
+            && pace.measured_iops.is_some_and(|iops| (195.0..201.0).contains(&iops))
+    });
     let figures = served.server.figures();
-    let pace = figures.backs[0].pace.unwrap();
-    // The disk serves 200 requests per second, of which 20 are needed in addition, so 180 of the
-    // promised 300 remain.
-    assert!((50.0..61.0).contains(&pace.percent), "{pace:?}");
-    assert!((195.0..201.0).contains(&pace.measured_iops.unwrap()), "{pace:?}");
+    assert!(is_measured, "{:?}", figures.backs[0].pace);
     assert!(figures.page().contains("forebay_serve_measured_iops{back=\"disk\"}"));
     (0..64).for_each(|_| assert_eq!(client.answer(512).errno, 0));
     served.stop();
 }
 
 /// Returns how many requests of a promise of 40 IOPS within 500 ms are overdue on this disk, 2 s after
-/// a client sent 200 reads, and how many were answered late.
-fn overdue_on(device: &str) -> (u64, u64) {
+/// a client sent 200 reads, and how many were answered late. Returns `None` if all were answered.
+fn overdue_on(device: &str) -> Option<(u64, u64)> {
     let served = emulated(device, |back| {
         let promise = Some(Promise { iops: 40, within: Nanos::from_millis(500) });
         back.exports = vec![Named { promise, ..Named::all("disk") }];
@@ -470,19 +464,18 @@ fn overdue_on(device: &str) -> (u64, u64) {
     (0..200).for_each(|nth| client.request((READ, 0), nth, (nth * 4096, 512), &[]));
     std::thread::sleep(std::time::Duration::from_secs(2));
     let export = served.server.figures().backs.remove(0).exports.remove(0);
-    assert!(export.under_way > 0 && export.oldest_request_s > 1.5, "{export:?}");
     drop(client);
     served.stop();
-    (export.overdue, export.kept - export.kept_in_time)
+    let waits = export.under_way > 0 && export.oldest_request_s > 1.5;
+    waits.then(|| (export.overdue, export.kept - export.kept_in_time))
 }
 
 #[test]
 fn requests_beyond_a_promise_may_wait_and_those_within_it_are_overdue() {
-    assert_eq!(overdue_on("fixed:80"), (0, 0));
+    assert!(one_succeeds(|| overdue_on("fixed:80") == Some((0, 0))));
     // The promise covers 20 requests within 500 ms, and the disk has served some of them.
-    let (overdue, late) = overdue_on("fixed:2");
-    assert!((12..=24).contains(&overdue), "{overdue}");
-    assert!(late <= 8, "{late}");
+    let is_expected = |(overdue, late): (u64, u64)| (12..=24).contains(&overdue) && late <= 8;
+    assert!(one_succeeds(|| overdue_on("fixed:2").is_some_and(is_expected)));
 }
 
 #[test]
@@ -500,42 +493,43 @@ fn requests_before_a_disconnect_command_are_completed() {
         other.does((FLUSH, 0), (0, 0), &[]);
     }
     drop(other);
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while served.server.figures().backs[0].disks[0].writes < 60 {
-        assert!(std::time::Instant::now() < until);
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    let writes = || served.server.figures().backs[0].disks[0].writes;
+    wait_until("requests before a disconnect are lost", || writes() >= 60);
     let file = served.stop();
     for nth in 0..60 {
         assert!(file[nth * 65_536..][..4096] == pattern(nth as u8, 4096), "write {nth}");
     }
 }
 
+/// Returns how many of `count` reads the disk serves if their client vanishes. Each takes 50 ms.
+fn read_for_nobody(count: u64, policy: &str) -> u64 {
+    let served = emulated("fixed:20", |back| back.policy = policy.into());
+    let mut steady = Client::simple(&served.socket(), "disk");
+    let mut flooding = Client::simple(&served.socket(), "disk");
+    flooding.write(0, &pattern(5, 4096));
+    for nth in 0..count {
+        flooding.request((READ, 0), nth, (65_536 + nth * 8192, 4096), &[]);
+    }
+    for nth in 0..8 {
+        let at = 4 << 20 | nth << 13;
+        flooding.request((WRITE, 0), nth, (at, 4096), &pattern(6, 4096));
+    }
+    drop(flooding);
+    // The acknowledged data can be read.
+    assert!(steady.read(0, 4096) == pattern(5, 4096));
+    let figures = served.server.figures();
+    assert_eq!(figures.backs[0].exports[0].failed, 0);
+    served.stop();
+    figures.backs[0].disks[0].reads
+}
+
 #[test]
 fn unstarted_requests_of_vanished_clients_are_dropped() {
-    // Sends more, and fewer, requests than may be outstanding. Each takes 50 ms.
+    // Sends more, and fewer, requests than may be outstanding.
     for (count, policy) in
         [(400, "noop"), (200, "mq-deadline"), (200, "promised:cmin=100:over=noop")]
     {
-        let served = emulated("fixed:20", |back| back.policy = policy.into());
-        let mut steady = Client::simple(&served.socket(), "disk");
-        let mut flooding = Client::simple(&served.socket(), "disk");
-        flooding.write(0, &pattern(5, 4096));
-        for nth in 0..count {
-            flooding.request((READ, 0), nth, (65_536 + nth * 8192, 4096), &[]);
-        }
-        for nth in 0..8 {
-            let at = 4 << 20 | nth << 13;
-            flooding.request((WRITE, 0), nth, (at, 4096), &pattern(6, 4096));
-        }
-        drop(flooding);
-        // The acknowledged data can be read.
-        assert!(steady.read(0, 4096) == pattern(5, 4096));
-        let figures = served.server.figures();
-        let done = figures.backs[0].disks[0].reads;
-        assert!(done < 60, "{policy}: {done} of {count} were read for nobody");
-        assert_eq!(figures.backs[0].exports[0].failed, 0);
-        served.stop();
+        assert!(one_succeeds(|| read_for_nobody(count, policy) < 60), "{policy}");
     }
 }
 
@@ -552,6 +546,7 @@ fn ios_that_fail_are_told_once_and_counted() {
     let (mut said, rest) = (served.server.said(), served.server.end());
     rest.1.unwrap();
     said.extend(rest.0);
+    said.retain(|line| !is_of_a_busy_machine(line));
     let disk = path.display();
     let first = format!(
         "'disk': error: {disk}: a read of 4096 bytes at 0 failed: fewer bytes transferred than requested"

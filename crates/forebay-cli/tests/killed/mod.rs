@@ -22,6 +22,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use forebay_rig::wait_until_free;
 use serde_json::Value;
 
 use self::drives::Drives;
@@ -76,6 +77,7 @@ fn write_and_kill(drives: &[PathBuf], round: u64, dice: &mut Dice, history: &mut
     sleep(Duration::from_micros(dice.below(if lines == 0 { 60_000 } else { 2_000 })));
     child.kill().unwrap();
     child.wait().unwrap();
+    wait_until_free(drives);
     std::io::Read::read_to_end(&mut said, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     // The last line may be incomplete.

@@ -194,7 +194,7 @@ fn lossy(folder: &Path) -> Value {
 /// Returns the output of `top` for a server that has just started.
 fn top(folder: &Path, format: &str) -> String {
     let text = "forebay serve disk.img --socket s --policy noop 2>/dev/null &\n\
-                until [ -S s.control ]; do sleep 0.05; done\nforebay top s --format FORMAT\nkill $!; wait $!";
+                until forebay top s --format json >/dev/null 2>&1; do sleep 0.05; done\nforebay top s --format FORMAT\nkill $!; wait $!";
     shell::run(folder, &text.replace("FORMAT", format)).unwrap()
 }
 

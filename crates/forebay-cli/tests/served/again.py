@@ -10,7 +10,7 @@ BLOCK, BLOCKS = 4096, 1024
 
 
 def connected():
-    for _ in range(200):
+    for _ in range(2400):
         h = nbd.NBD()
         try:
             h.connect_uri(sys.argv[1])
@@ -38,7 +38,7 @@ while not select.select([sys.stdin], [], [], 0)[0]:
             lost += 1
             h = connected()
     if count % 500 == 0:
-        print("goes on", flush=True)
+        print(f"goes on after {lost} losses", flush=True)
 for at, block in known.items():
     assert bytes(h.pread(BLOCK, at * BLOCK)) == block, at
 print(f"lost the server {lost} times", flush=True)

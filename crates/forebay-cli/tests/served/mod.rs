@@ -2,10 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 pub(crate) use forebay_rig::Folder;
+use forebay_rig::{is_of_a_busy_machine, wait_until};
+use serde_json::Value;
+
+use crate::command;
 
 pub(crate) mod mounted;
 
@@ -38,29 +44,43 @@ impl Serving {
 
     /// Starts a command and waits until it serves. Returns the server and its messages so far.
     pub(crate) fn of(command: &mut Command) -> (Serving, String) {
+        let mut started = Err(String::new());
+        wait_until("the files of a killed server stay in use", || {
+            started = Serving::try_start(command);
+            // On a busy machine, the kernel takes long to release the files of a killed server.
+            !started.as_ref().is_err_and(|said| said.contains("another process"))
+        });
+        started.unwrap_or_else(|said| panic!("it does not serve: {said}"))
+    }
+
+    /// Starts a command like [`of`](Self::of). Returns its messages if it ends without serving.
+    fn try_start(command: &mut Command) -> Result<(Serving, String), String> {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut all = String::new();
-        let uri = loop {
+        loop {
             let mut line = String::new();
-            assert!(said.read_line(&mut line).unwrap() > 0, "it does not serve: {all}");
+            if said.read_line(&mut line).unwrap() == 0 {
+                child.wait().unwrap();
+                return Err(all);
+            }
             if let Some((_, uri)) = line.trim_end().split_once(" at ")
                 && line.contains("serving")
             {
-                break uri.to_string();
+                let uri = uri.to_string();
+                return Ok((Serving { child, said, uri }, all));
             }
             all += &line;
-        };
-        (Serving { child, said, uri }, all)
+        }
     }
 
-    /// Waits until the server says `part`.
-    pub(crate) fn says(&mut self, part: &str) {
-        let mut line = String::new();
-        while !line.contains(part) {
-            line.clear();
-            assert!(self.said.read_line(&mut line).unwrap() > 0, "it never says {part}");
+    /// Waits until the server says `part`; returns its messages until then.
+    pub(crate) fn says(&mut self, part: &str) -> String {
+        let mut all = String::new();
+        while !all.contains(part) {
+            assert!(self.said.read_line(&mut all).unwrap() > 0, "it never says {part}: {all}");
         }
+        all
     }
 
     pub(crate) fn signal(&self, signal: &str) {
@@ -68,12 +88,14 @@ impl Serving {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
-    /// Waits until the server ends. Returns its exit status and its messages.
+    /// Waits until the server ends. Returns its exit status and its messages, except those due to a
+    /// busy machine.
     pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
         let mut said = String::new();
         self.said.read_to_string(&mut said).unwrap();
-        (status.code(), said)
+        let lines = said.lines().filter(|line| !is_of_a_busy_machine(line));
+        (status.code(), lines.map(|line| format!("{line}\n")).collect())
     }
 
     /// Interrupts the server, which must exit with status 0 and without a message.
@@ -96,6 +118,29 @@ impl Drop for Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Returns a free port. The kernel gives such a port to nobody who does not ask for it.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() % 2000) as u16 * 10;
+    loop {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Returns the JSON output of `forebay top`, once all disks answer in time.
+pub(crate) fn top(folder: &Folder) -> Value {
+    let socket = folder.socket();
+    let mut told = Value::Null;
+    wait_until("a disk does not answer", || {
+        told = command::json(&mut command::forebay(&["top", socket.to_str().unwrap()])).0;
+        told["unanswered"].is_null()
+    });
+    told
 }
 
 /// Returns whether all `tools` are installed. If not, prints a message.

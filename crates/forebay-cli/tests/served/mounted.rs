@@ -6,6 +6,8 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
+use forebay_rig::wait_until;
+
 use super::{Folder, does, ran};
 
 /// The content of an export before it is mounted.
@@ -46,14 +48,14 @@ impl<'a> Mounted<'a> {
         fuse.args([folder.path("image").as_path(), Path::new("--unix"), socket]);
         let fuse = fuse.spawn().map_err(|error| error.to_string())?;
         let mut mounted = Mounted { folder, fuse, device: None, is_mounted: false };
-        for _ in 0..200 {
-            if fs::metadata(folder.path("image")).is_ok_and(|found| found.len() > 0) {
-                break;
-            }
-            if mounted.fuse.try_wait().unwrap().is_some() {
-                return Err("nbdfuse does not mount".into());
-            }
-            thread::sleep(Duration::from_millis(20));
+        let is_mounted = || fs::metadata(folder.path("image")).is_ok_and(|found| found.len() > 0);
+        let mut has_ended = false;
+        wait_until("nbdfuse does not mount", || {
+            has_ended = mounted.fuse.try_wait().unwrap().is_some();
+            has_ended || is_mounted()
+        });
+        if has_ended {
+            return Err("nbdfuse does not mount".into());
         }
         let device = ran(folder, "losetup", &["-f", "--show", "image"]);
         if !device.status.success() {

@@ -36,7 +36,7 @@ pub(crate) fn run(folder: &Path, text: &str) -> Result<String, String> {
     let text = format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{text}");
     // The timeout covers scripts that wait for the socket of a server that did not start.
     let shell = Command::new("timeout")
-        .args(["--kill-after=5", "180", "bash", "-euo", "pipefail", "-c", &text])
+        .args(["--kill-after=5", "600", "bash", "-euo", "pipefail", "-c", &text])
         .current_dir(folder)
         .env("PATH", path)
         .output()

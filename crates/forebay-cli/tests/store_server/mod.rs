@@ -47,7 +47,14 @@ impl Serving {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines().map(Result::unwrap);
         // Messages about lost data come before the line with the address.
-        let line = lines.find(|line| line.contains(" at ")).unwrap();
+        let mut said = String::new();
+        let line = lines.by_ref().inspect(|line| said += line).find(|line| line.contains(" at "));
+        let Some(line) = line else {
+            // On a busy machine, the kernel takes long to release the disks of a killed server.
+            assert!(said.contains("another process"), "{said}");
+            child.wait().unwrap();
+            return Serving::by(command, words);
+        };
         let address = line.split(" at ").nth(1).and_then(|rest| rest.split(';').next());
         let address = address.unwrap_or_else(|| panic!("no address in: {line}")).parse().unwrap();
         let metrics = words.contains(&"--metrics").then(|| {

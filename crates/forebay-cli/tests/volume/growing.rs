@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use forebay_rig::wait_until_free;
 use serde_json::Value;
 
 use super::{MIB, drives, forebay, json, refused, writes};
@@ -116,6 +117,9 @@ fn a_volume_survives_a_kill_while_growing() {
         std::thread::sleep(std::time::Duration::from_millis(wait_ms));
         growing.kill().unwrap();
         growing.wait().unwrap();
+        let inside = fs::read_dir(folder.root().join("v")).unwrap();
+        let inside = inside.map(|drive| drive.unwrap().path());
+        wait_until_free(&inside.chain([folder.root().join("new")]).collect::<Vec<_>>());
         // The volume is complete with and without the new drive. If the new drive is present,
         // growing continues. A drive that is being added never counts as one in use.
         let whole = json(&mut forebay(&folder, &["volume", "check", "v"]));

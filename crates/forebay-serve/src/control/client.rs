@@ -37,7 +37,11 @@ pub fn order(
     let failed = |error: io::Error| silent(socket, &error);
     let mut stream = UnixStream::connect(&path).map_err(failed)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    stream.write_all(command.line().as_bytes()).map_err(failed)?;
+    match stream.write_all(command.line().as_bytes()) {
+        // A server with too many connections answers and closes this one before it gets the command.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(failed(error)),
+        _ => {}
+    }
     for line in BufReader::new(stream).lines() {
         let line = line.map_err(failed)?;
         let mut answer: Value =

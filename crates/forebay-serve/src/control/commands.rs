@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::VERSION;
+use crate::driver::SOON;
 use crate::error::{Error, unfit};
 use crate::reread::Reloaded;
 use crate::running::Running;
@@ -220,7 +221,7 @@ impl Command {
                     .wait_for_volume(&mut progress, |state| state.has(number) && state.moves())?;
                 json!({ "removed": number, "is_removed": !state.has(number), "volume": state })
             }
-            Command::Figures {} => json!(running.figures()),
+            Command::Figures {} => json!(running.figures(SOON)),
             Command::Reload {} => {
                 let Reloaded { changes, failures } = running.reload(false)?;
                 json!({ "changes": changes, "failures": failures })

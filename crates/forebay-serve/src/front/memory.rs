@@ -70,6 +70,10 @@ impl Front {
         if !self.memory.is_used || now < self.memory.looks_at {
             return;
         }
+        // A check that is late says that the driver had no processor or was busy, so that it could
+        // not take what its clients sent.
+        let late = now - self.memory.looks_at;
+        let away = if late > LOOKS { late } else { Nanos::ZERO };
         self.memory.looks_at = now + LOOKS;
         let (mut is_idle, mut stalled) = (true, Vec::new());
         for plug in 0..self.connections.len() as Plug {
@@ -78,7 +82,8 @@ impl Front {
             let is_short = self.memory.shared.is_short();
             if !connection.is_mid_transfer() {
                 connection.stalled = None;
-            } else if let Some(since) = connection.stalled {
+            } else if let Some(since) = connection.stalled.map(|since| since + away) {
+                connection.stalled = Some(since);
                 let is_sending = connection.payload.is_some();
                 let mib = connection.transfer_bytes() >> 20;
                 let too_long = match is_short {

@@ -56,6 +56,9 @@ impl Steps {
 
     /// Lets the server process its input at this time.
     fn pass(&mut self, at_ms: u64) {
+        for at_ms in (self.wire.now.0 / 1_000_000..at_ms).step_by(100) {
+            self.front.look_after_memory(Nanos::from_millis(at_ms), &mut self.wire);
+        }
         self.wire.now = Nanos::from_millis(at_ms);
         for _ in 0..4 {
             self.front.turn(&mut self.wire).unwrap();

@@ -47,7 +47,8 @@ fn internal_ios_belong_to_no_clients_stream() {
         let tally = Tally::new(&[Named::all("")], "noop", &[]);
         let exports = (0..exports).map(|_| export(0)).collect::<Vec<_>>();
         let (own, pool) = (exports.len() as u32, &mut wire.pool);
-        let streams = if is_shared { Streams::ConnectionsOf(own + 1) } else { Streams::Exports };
+        let streams =
+            if is_shared { Streams::ConnectionsOf(own + 1) } else { Streams::Exports };
         let mut front = Front::new(exports, streams, None, newcomers, ordered, tally, pool);
         front.open(Arc::default(), || true);
         assert_eq!(front.take().stream, own);
@@ -58,14 +59,18 @@ fn internal_ios_belong_to_no_clients_stream() {
 struct Short {
     front: Front,
     wire: Wire,
+    /// When the server last checked its clients.
+    looked_ms: u64,
     _orders: Sender<Order>,
 }
 
 impl Short {
     /// Creates a server and one client for each item of `says`, which the client sends.
     fn new(says: &[Vec<u8>]) -> Short {
-        let stay =
-            |says: &Vec<u8>| Socket { stays: true, ..Socket::new(says.clone(), usize::MAX, false) };
+        let stay = |says: &Vec<u8>| Socket {
+            stays: true,
+            ..Socket::new(says.clone(), usize::MAX, false)
+        };
         let mut wire = Wire::new(says.iter().map(stay).collect(), false);
         let (newcome, newcomers) = channel();
         for _ in says {
@@ -84,13 +89,17 @@ impl Short {
         // Completes the opening of the policy.
         let open = front.take();
         front.finished(Nanos(1), &Done::at_once(open, Ok(())), &mut wire.pool);
-        let mut short = Short { front, wire, _orders: orders };
+        let mut short = Short { front, wire, looked_ms: 0, _orders: orders };
         short.pass(0);
         short
     }
 
-    /// Lets the server check its clients at this time.
+    /// Lets the server check its clients until this time.
     fn pass(&mut self, at_ms: u64) {
+        for at_ms in (self.looked_ms..at_ms).step_by(100) {
+            self.front.look_after_memory(Nanos::from_millis(at_ms), &mut self.wire);
+        }
+        self.looked_ms = at_ms;
         for _ in 0..4 {
             self.front.turn(&mut self.wire).unwrap();
             self.front.send(&mut self.wire);
@@ -118,6 +127,17 @@ fn clients_that_stall_make_room_when_others_wait_for_memory() {
     let expected = "2 clients disconnected, after sending only a part of a write for too long, \
                     while others waited for memory";
     assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn a_driver_that_does_not_run_for_a_while_disconnects_nobody() {
+    let half = header(1, 0, 1, 0, PAYLOAD_MAX);
+    let mut short = Short::new(&[half.clone(), half, header(0, 0, 2, 0, 1 << 20)]);
+    short.looked_ms = 30_000;
+    [30_000, 50_000].into_iter().for_each(|at_ms| short.pass(at_ms));
+    assert_eq!(short.unplugged(), vec![false; 3]);
+    [56_100, 56_200, 56_300].into_iter().for_each(|at_ms| short.pass(at_ms));
+    assert_eq!(short.unplugged(), [true, true, false]);
 }
 
 #[test]

@@ -18,8 +18,9 @@ use crate::store::OperationResult;
 
 /// How long a stopping server waits for a client that reads slowly.
 const DEAF_AT_THE_END: Duration = Duration::from_secs(5);
-/// How long to wait for a client to read the last reply.
-const LINGER: Duration = Duration::from_secs(5);
+/// How long to wait for a client to read the last reply. It may still have to send a long command,
+/// and nothing of what it sends is kept.
+const LINGER: Duration = Duration::from_secs(60);
 /// The number of bytes to read at a time.
 const CHUNK: usize = 64 << 10;
 /// Replies are sent when they reach this many bytes, or when nothing is in flight.

@@ -2,10 +2,11 @@
 //! their commands.
 
 use std::net::SocketAddr;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use forebay_rig::Folder;
 use forebay_rig::redis::{Client, command};
+use forebay_rig::{Folder, PATIENCE};
 use forebay_store::{Limits, Server, Store, VALUE_MAX, create};
 
 use crate::wall::{MIB, config, folders, value};
@@ -41,6 +42,7 @@ impl Served {
 fn a_server_ends_though_clients_keep_sending_or_do_not_read() {
     let served = Served::new(Limits::default());
     let mut busy = served.client();
+    let (first, answered) = channel();
     let asking = std::thread::spawn(move || {
         for turn in 0.. {
             busy.send(&command(&[b"PING"]));
@@ -48,16 +50,20 @@ fn a_server_ends_though_clients_keep_sending_or_do_not_read() {
                 Some(said) => assert_eq!(said, b"+PONG"),
                 None => return turn,
             }
+            if turn == 0 {
+                first.send(()).unwrap();
+            }
         }
         unreachable!("it asks until the connection ends")
     });
     let mut deaf = served.client();
     assert_eq!(deaf.ask(&[b"SET", b"k", &value(1, 1_000_000)]), b"+OK");
     deaf.send(&command(&[b"GET", b"k"]).repeat(100));
+    answered.recv_timeout(PATIENCE).unwrap();
     std::thread::sleep(Duration::from_millis(300));
     let begin = Instant::now();
     served.end();
-    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
     // Accepted commands are answered, and then the connection ends.
     assert!(asking.join().unwrap() > 0);
 }

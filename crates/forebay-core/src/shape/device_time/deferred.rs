@@ -15,7 +15,6 @@
 //! then empty it again and again.
 
 use super::{CAREFUL, DeviceTime, InDevice, PAID_BUSY, Share};
-use crate::contract::request::Op;
 use crate::contract::time::Nanos;
 
 impl DeviceTime {
