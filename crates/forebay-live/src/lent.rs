@@ -1,6 +1,6 @@
 //! The memory of an I/O while a device, or another thread, uses it.
 
-use forebay_core::{Buf, Bytes, Op, Piece, Request};
+use forebay_core::{Buf, Bytes, Op, Piece, Request, Slots};
 
 use crate::lanes::Failure;
 use crate::pool::Pool;

@@ -38,13 +38,10 @@ impl Vectors {
     /// Writes all lent bytes to a file. If the file system is nearly full, writes may be partial; the
     /// last one then returns the error.
     pub(crate) fn write(&mut self, file: &File, mut offset: u64) -> io::Result<()> {
-        let mut left = &mut self.0[..];
+        let mut done = 0;
         loop {
-            while let [first, rest @ ..] = left
-                && first.iov_len == 0
-            {
-                left = rest;
-            }
+            done += self.0[done..].iter().take_while(|vector| vector.iov_len == 0).count();
+            let left = &mut self.0[done..];
             if left.is_empty() {
                 return Ok(());
             }

@@ -119,14 +119,9 @@ impl Running {
     /// Applies the policy, exports and promises of `back` to its driver.
     fn follow_file(&self, driver: &Arc<Driver>, back: &Back) -> Result<Vec<String>, Error> {
         let name = &driver.name;
-<<<<<<< HEAD
-        let counts = driver.tally().ok_or_else(|| driver.is_gone())?;
+        let counts = driver.tally(PATIENCE)?;
         let is_idle =
             |at: usize| counts.exports.get(at).is_none_or(|export| export.figures.clients == 0);
-=======
-        let figures = driver.figures(PATIENCE)?;
-        let is_idle = |at: usize| figures.exports.get(at).is_none_or(|export| export.clients == 0);
->>>>>>> origin/main
         let mut said: Vec<String> = self.grow(driver)?.into_iter().collect();
         let switching = Switching::begin(driver)?;
         let served = driver.current().clone();

@@ -1,7 +1,5 @@
 //! Tests that a running server follows its configuration file: exports, disks, promises and traces.
 
-use std::io::Read;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use forebay_rig::{holes, one_succeeds};
