@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(
             said(6000.0, 5900.0, &[]),
             ["while requests waited, 5900 were served, counted as small ones, of 6000 that are \
-                 promised; 'batch' took 98 % of the disk's time in that minute, for 60.0 MB in \
+                 promised; 'batch' took 100 % of the disk's time in that minute, for 60.0 MB in \
                  6000 requests"]
         );
         let reduced = said(6000.0, 100.0, &paced).remove(0);

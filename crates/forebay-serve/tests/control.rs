@@ -7,8 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_rig::nbd::{Client, pattern};
 use forebay_rig::holes;
+use forebay_rig::nbd::{Client, pattern};
 use forebay_serve::control::{Command, client};
 use forebay_serve::{Address, Back, Config, On, Server};
 use serde_json::Value;

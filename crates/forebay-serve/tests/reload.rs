@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use forebay_rig::{holes, one_succeeds};
 use forebay_rig::nbd::{Client, READ, encoded, pattern};
+use forebay_rig::{holes, one_succeeds};
 use forebay_serve::Server;
 use forebay_serve::control::{Command, client};
 

@@ -47,8 +47,7 @@ fn internal_ios_belong_to_no_clients_stream() {
         let tally = Tally::new(&[Named::all("")], "noop", &[]);
         let exports = (0..exports).map(|_| export(0)).collect::<Vec<_>>();
         let (own, pool) = (exports.len() as u32, &mut wire.pool);
-        let streams =
-            if is_shared { Streams::ConnectionsOf(own + 1) } else { Streams::Exports };
+        let streams = if is_shared { Streams::ConnectionsOf(own + 1) } else { Streams::Exports };
         let mut front = Front::new(exports, streams, None, newcomers, ordered, tally, pool);
         front.open(Arc::default(), || true);
         assert_eq!(front.take().stream, own);
@@ -67,10 +66,8 @@ struct Short {
 impl Short {
     /// Creates a server and one client for each item of `says`, which the client sends.
     fn new(says: &[Vec<u8>]) -> Short {
-        let stay = |says: &Vec<u8>| Socket {
-            stays: true,
-            ..Socket::new(says.clone(), usize::MAX, false)
-        };
+        let stay =
+            |says: &Vec<u8>| Socket { stays: true, ..Socket::new(says.clone(), usize::MAX, false) };
         let mut wire = Wire::new(says.iter().map(stay).collect(), false);
         let (newcome, newcomers) = channel();
         for _ in says {
