@@ -61,9 +61,19 @@ pub struct Served {
 struct RecordedStream {
     /// The number of the stream for the policy.
     number: u32,
-    /// Whether the stream belongs to neither an export nor the server itself.
-    is_stray: bool,
+    owner: Owner,
     requests: u64,
+}
+
+/// The submitter of the requests of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// The clients of an export.
+    Export,
+    /// The server itself.
+    Server,
+    /// Neither.
+    Nobody,
 }
 
 impl Served {
@@ -145,14 +155,17 @@ impl Served {
         }
         for stream in new {
             let export = self.export(&stream.name);
-            let is_own = export.is_none() && stream.name == SERVER;
+            let owner = match export {
+                Some(_) => Owner::Export,
+                None if stream.name == SERVER => Owner::Server,
+                None => Owner::Nobody,
+            };
             let number = match self.streams {
                 ServedStreams::Connections => self.recorded.len() as u32,
-                _ if is_own => self.exports.len() as u32,
+                _ if owner == Owner::Server => self.exports.len() as u32,
                 _ => self.connect(export.unwrap_or(self.exports.len())),
             };
-            let is_stray = export.is_none() && !is_own;
-            self.recorded.push(RecordedStream { number, is_stray, requests: 0 });
+            self.recorded.push(RecordedStream { number, owner, requests: 0 });
         }
     }
 
@@ -181,15 +194,15 @@ impl Served {
     /// No request belongs to an export.
     fn finish(&mut self) -> Result<(), TraceError> {
         let mut notes = self.reader.notes().clone();
-        let requests = |is_stray: bool| {
-            let streams = self.recorded.iter().filter(|stream| stream.is_stray == is_stray);
+        let requests = |owner: Owner| {
+            let streams = self.recorded.iter().filter(|stream| stream.owner == owner);
             streams.map(|stream| stream.requests).sum::<u64>()
         };
-        let stray = requests(true) + self.nameless;
+        let stray = requests(Owner::Nobody) + self.nameless;
         if stray > 0 {
             let streams = self.stray_streams();
             let exports = some_of(self.exports.iter().map(String::as_str));
-            if requests(false) == 0 {
+            if requests(Owner::Export) == 0 {
                 return Err(TraceError::Malformed {
                     path: self.path.clone(),
                     place: Place::File,
@@ -202,7 +215,7 @@ impl Served {
                 "{} of {} {} to no export of the configuration ({streams}); they have no promise; \
                  its exports: {exports}",
                 stray,
-                counted(stray + requests(false), "request"),
+                counted(stray + requests(Owner::Export) + requests(Owner::Server), "request"),
                 verb(stray, "belongs", "belong"),
             ));
         }
@@ -213,7 +226,7 @@ impl Served {
     /// Names the streams that belong to no export.
     fn stray_streams(&self) -> String {
         let streams = self.recorded.iter().zip(&self.reader.dictionary().streams);
-        let stray = streams.filter(|(stream, _)| stream.is_stray && stream.requests > 0);
+        let stray = streams.filter(|(stream, _)| stream.owner == Owner::Nobody && stream.requests > 0);
         let stray: Vec<&str> = stray.map(|(_, named)| &*named.name).collect();
         match stray.iter().all(|name| name.is_empty()) {
             true => "requests without the name of a stream".into(),
@@ -290,7 +303,9 @@ mod tests {
             numbers.extend(batch.iter().map(|record| record.stream));
         }
         let labels = reader.dictionary().streams.iter().map(|one| one.name.clone()).collect();
-        Ok((numbers, labels, reader.notes().warnings.clone()))
+        let warnings = reader.notes().warnings.iter();
+        let warnings = warnings.filter(|said| said.contains("export")).cloned().collect();
+        Ok((numbers, labels, warnings))
     }
 
     #[test]
