@@ -292,8 +292,9 @@ impl Lanes for Threads {
         match self.lend(&mut job, pieces) {
             Err(failure) => self.waiting.push((job, Some(failure))),
             Ok(()) => {
-                let sent = self.served[lane].jobs.as_ref().map(|jobs| jobs.send(job));
-                debug_assert!(matches!(sent, Some(Ok(()))), "threads live as long as their lane");
+                let jobs = self.served[lane].jobs.as_ref();
+                let is_sent = jobs.is_some_and(|jobs| jobs.send(job).is_ok());
+                debug_assert!(is_sent, "threads live as long as their lane");
             }
         }
     }
