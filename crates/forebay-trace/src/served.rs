@@ -226,7 +226,8 @@ impl Served {
     /// Names the streams that belong to no export.
     fn stray_streams(&self) -> String {
         let streams = self.recorded.iter().zip(&self.reader.dictionary().streams);
-        let stray = streams.filter(|(stream, _)| stream.owner == Owner::Nobody && stream.requests > 0);
+        let stray =
+            streams.filter(|(stream, _)| stream.owner == Owner::Nobody && stream.requests > 0);
         let stray: Vec<&str> = stray.map(|(_, named)| &*named.name).collect();
         match stray.iter().all(|name| name.is_empty()) {
             true => "requests without the name of a stream".into(),
