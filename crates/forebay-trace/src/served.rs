@@ -280,13 +280,11 @@ mod tests {
     use super::*;
     use crate::open::open;
 
-    /// The streams and labels of a trace with one request of each stream in `names`, and its
-    /// warnings.
-    fn read(
-        names: &[&str],
-        exports: &[&str],
-        streams: ServedStreams,
-    ) -> Result<(Vec<u32>, Vec<String>, Vec<String>), String> {
+    /// The numbers of the requests' streams, the names of all streams, and the warnings.
+    type Streams = (Vec<u32>, Vec<String>, Vec<String>);
+
+    /// Reads a trace with one request of each stream in `names`.
+    fn read(names: &[&str], exports: &[&str], streams: ServedStreams) -> Result<Streams, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("asked.csv");
         let row = |(at, name): (usize, &&str)| format!("{at},R,0,4096,{name}\n");
