@@ -195,9 +195,10 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
         let told = format!("{} on its flash only.", verb_of(blocks));
         text += &(output::wrapped(&told) + "\n");
     }
-    for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept + one.overdue > 0) {
+    let is_asked = |one: &&ExportFigures| one.kept + one.overdue > 0 || one.broken.is_some();
+    for one in back.exports.iter().filter(|one| one.keep_iops > 0).filter(is_asked) {
         // Outstanding requests beyond the bound are late already.
-        let share = achieved(one.kept_in_time as f64 / (one.kept + one.overdue) as f64);
+        let share = achieved(one.kept_in_time as f64 / (one.kept + one.overdue).max(1) as f64);
         let (name, iops, within) = (&one.name, one.keep_iops, or_none(one.within_ms, bound));
         let clock = if back.late.is_some() { " by the clock of the emulated disk" } else { "" };
         let told = format!(
@@ -205,6 +206,10 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
                 in time{clock}."
         );
         text += &(output::wrapped(&told) + "\n");
+        if let Some(why) = &one.broken {
+            let told = format!("{name}: the promise is broken: {why}.");
+            text += &(output::wrapped(&told) + "\n");
+        }
     }
     text
 }
@@ -390,6 +395,7 @@ mod tests {
             within_ms: Some(10.0),
             kept: 1000,
             kept_in_time: 999,
+            broken: Some("while requests waited, 9 were served".into()),
             ..ExportFigures::default()
         };
         let back = BackFigures {
@@ -457,6 +463,7 @@ mod tests {
             "were in time by the clock of the emulated disk.",
             "2048 blocks are on its flash only.",
             "for 21.5 ms; promised ones take at most about 250 µs longer than expected.",
+            "an export with a long name: the promise is broken: while requests waited, 9 were served.",
         ] {
             assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
         }

@@ -442,3 +442,54 @@ fn missing_file_permission_is_reported() {
         "{said}"
     );
 }
+
+#[test]
+fn a_check_finds_folders_in_which_the_server_may_not_create_files() {
+    let folder = Folder::new();
+    folder.holes("disk", 1 << 20);
+    // Root is permitted everything, so run as another user, who owns the folder `mine`.
+    let binary = assert_cmd::cargo::cargo_bin!("forebay");
+    does(&folder, "chmod", &["755", "."]);
+    does(&folder, "chmod", &["666", "disk"]);
+    fs::create_dir(folder.path("mine")).unwrap();
+    fs::create_dir(folder.path("theirs")).unwrap();
+    does(&folder, "chmod", &["777", "mine"]);
+    let words = ["--reuid=65534", "--clear-groups", "--regid=65534", binary.to_str().unwrap()];
+    if !ran(&folder, "setpriv", &[&words[..], &["--version"]].concat()).status.success() {
+        return skipped("nobody else can run the command here");
+    }
+    let run = |more: &[&str]| {
+        let output = ran(&folder, "setpriv", &[&words[..], &["serve", "c.toml"], more].concat());
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let disk = "[[disk]]\nname = 'data'\nfile = 'disk'\npage_cache = true\n";
+    let mine = format!("socket = 'mine/s'\n{disk}");
+    for (text, what) in [
+        (mine.replace("mine/s", "theirs/s"), "theirs/s: cannot listen there: Permission denied"),
+        (
+            format!("{mine}trace = 'theirs/t.csv'\n"),
+            "'data': trace: theirs/t.csv: Permission denied",
+        ),
+        (
+            format!("{mine}trace = 'mine/t.csv'\ntrace_issued = 'theirs/i.parquet'\n"),
+            "'data': trace_issued: theirs/i.parquet: Permission denied",
+        ),
+        // A folder that may not even be entered.
+        (mine.replace("mine/s", "closed/s"), "closed/s: cannot listen there: Permission denied"),
+    ] {
+        fs::create_dir_all(folder.path("closed")).unwrap();
+        does(&folder, "chmod", &["700", "closed"]);
+        folder.file("c.toml", &text);
+        let (code, checked) = run(&["--check"]);
+        assert_eq!((code, checked.lines().count()), (Some(2), 1), "{checked}");
+        assert!(checked.contains(what) && checked.contains("change the permissions"), "{checked}");
+        assert_eq!(run(&[]), (Some(2), checked), "a start says the same");
+        for name in ["mine", "theirs", "closed"] {
+            assert_eq!(fs::read_dir(folder.path(name)).unwrap().count(), 0, "{name}");
+        }
+    }
+    folder.file("c.toml", format!("{mine}trace = 'mine/t.csv'\ntrace_issued = 'mine/i.csv'\n"));
+    let (code, said) = run(&["--check"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(fs::read_dir(folder.path("mine")).unwrap().count(), 0);
+}

@@ -79,6 +79,76 @@ fn clients_of_a_server_are_replayed_under_its_policy_and_promises() {
     assert_eq!(policy, shaped.replace("over=noop", "over=clook"));
 }
 
+/// A configuration of one disk with these exports, each with its keys.
+fn served(exports: &[(&str, &str)]) -> String {
+    let disk = "socket = 's'\n[[disk]]\nname = 'data'\nfile = 'd.img'\n";
+    let export = |(nth, (name, keys)): (usize, &(&str, &str))| {
+        format!(
+            "[[export]]\nname = '{name}'\non = 'data'\noffset = '{nth}GiB'\nsize = '1GiB'\n{keys}\n"
+        )
+    };
+    let exports: String = exports.iter().enumerate().map(export).collect();
+    format!("{disk}emulate = 'fixed:20'\ncapacity_iops = 20\n{exports}")
+}
+
+#[test]
+fn connections_of_an_export_wait_for_their_own_answers() {
+    let folder = Folder::new();
+    let config = served(&[("db", "weight = 2"), ("batch", "")]).replace("capacity_iops = 20\n", "");
+    let config = folder.file("serve.toml", config);
+    // Each of two connections reads for 2 ms, then pauses for 58 ms.
+    let mut rows = String::from("at_ns,op,offset,len,latency_ns,stream\n");
+    for nth in 0..100_u64 {
+        let at_ns = nth * 30_000_000;
+        rows += &format!("{at_ns},read,{},4096,2000000,db#{}\n", nth * 8192, nth % 2 + 1);
+    }
+    let trace = folder.file("asked.csv", rows);
+    let mut simulate = forebay(&["simulate", "--replay", "closed", "--serve"]);
+    let (found, _) = json(simulate.arg(&config).arg(&trace));
+    // Reads take 50 ms. If both connections waited for each answer, this would take 7.8 s.
+    let elapsed_s = found["runs"][0]["makespan_s"].as_f64().unwrap();
+    assert!((5.0..6.5).contains(&elapsed_s), "{elapsed_s}");
+}
+
+#[test]
+fn streams_belong_to_the_exports_that_the_configuration_names() {
+    let folder = Folder::new();
+    let promise = "keep_iops = 4\nwithin = '1s'";
+    let config =
+        folder.file("serve.toml", served(&[("db", promise), ("db#1", ""), ("x", promise)]));
+    let trace = |streams: &[&str]| {
+        let mut rows = String::from("at_ns,op,offset,len,stream\n");
+        for nth in 0..60_usize {
+            let stream = streams[nth % streams.len()];
+            rows += &format!("{},read,{},4096,{stream}\n", nth * 500_000_000, nth * 8192);
+        }
+        folder.file("asked.csv", rows)
+    };
+    let run = |streams: &[&str]| {
+        let mut simulate = forebay(&["simulate", "--serve"]);
+        let (found, said) = json(simulate.arg(&config).arg(trace(streams)));
+        let classes = found["runs"][0]["classes"].as_array().unwrap().clone();
+        let of = |class: &serde_json::Value| class["requests"].as_u64().unwrap();
+        (classes[1..].iter().map(of).collect::<Vec<_>>(), said)
+    };
+    // The classes are db, x, and requests without a promise.
+    let (counts, said) = run(&["db", "db#1", "db#2", "db#1#1", "x#1", "(server)"]);
+    assert_eq!(counts, [20, 10, 30]);
+    assert!(!said.contains("belong"), "{said}");
+    let (counts, said) = run(&["db#2", "y#1", "x"]);
+    assert_eq!(counts, [20, 20, 20]);
+    assert!(
+        said.contains(
+            "20 of 60 requests belong to no export of the configuration (stream 'y#1'); they have no \
+             promise; its exports: 'db', 'db#1' and 'x'"
+        ),
+        "{said}"
+    );
+    let mut simulate = forebay(&["simulate", "--serve"]);
+    let expected = ["asked.csv", "only streams 'y#1' and 'z'", "its exports: 'db', 'db#1' and 'x'"];
+    fails(simulate.arg(&config).arg(trace(&["y#1", "z"])), 2, &expected);
+}
+
 #[test]
 fn clients_of_a_volume_are_replayed_on_models_of_its_drives() {
     let folder = Folder::new();

@@ -17,6 +17,7 @@ pub mod galois;
 mod held_up;
 mod inherited;
 mod lanes;
+mod lent;
 mod memory;
 mod page_cache;
 mod patterned;
@@ -33,6 +34,7 @@ mod target;
 mod threads;
 pub mod ublk;
 mod uring;
+mod vectored;
 mod waker;
 mod wire;
 

@@ -1,13 +1,16 @@
 //! Files and block devices through blocking reads and writes on threads, for systems without
 //! io_uring.
 //!
-//! Each lane has its own threads, one for each I/O that it accepts at a time. An I/O has its own
-//! copy of the bytes. Times are less precise than those of [`crate::Uring`], because bytes are
-//! copied once more and each I/O passes from thread to thread twice. Clients' sockets are polled.
+//! Each lane has its own threads, one for each I/O that it accepts at a time. Threads read into and
+//! write from the pool's memory. Times are less precise than those of [`crate::Uring`], because each
+//! I/O passes from thread to thread twice. Clients' sockets are polled.
+//!
+//! Invariant: bytes are lent from before an I/O is passed to a thread until the thread has passed it
+//! back. Dropping the driver waits for the threads.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -18,11 +21,13 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::clock::{Clock, SPIN, WallClock};
 use crate::lanes::{Ended, Failure, Lanes};
-use crate::memory::Memory;
+use crate::lent::Lent;
 use crate::polled::Polled;
 use crate::pool::Pool;
+use crate::priority::{NO_PRIORITY, promised_priority, set_thread_priority};
 use crate::sockets::{Plug, SocketEvent, SocketLanes};
 use crate::target::Target;
+use crate::vectored::Vectors;
 use crate::waker::Waker;
 use crate::wire::{Extent, LEN_MAX, Shape, outcome, source};
 
@@ -34,9 +39,9 @@ struct Job {
     io: Request,
     started: Nanos,
     extent: Extent,
-    pieces: Vec<Piece>,
-    /// The data to write, or the data read; `None` if nothing is transferred.
-    memory: Option<Memory>,
+    lent: Lent,
+    /// The addresses of the lent bytes.
+    vectors: Option<Vectors>,
 }
 
 /// A target with its threads.
@@ -59,8 +64,10 @@ impl Served {
         let (shape, target) = (target.shape(), Arc::new(target));
         let (jobs, queue) = channel();
         let queue = Arc::new(Mutex::new(queue));
+        let promised = promised_priority();
         let threads = (0..depth).map(|_| {
-            let worker = Worker { target: Arc::clone(&target), waker: polled.map(Polled::waker) };
+            let (target, waker) = (Arc::clone(&target), polled.map(Polled::waker));
+            let worker = Worker { target, waker, promised, priority: NO_PRIORITY };
             let (queue, finished) = (Arc::clone(&queue), finished.clone());
             Builder::new().name("play".into()).spawn(move || worker.work(&queue, &finished))
         });
@@ -80,8 +87,10 @@ pub struct Threads {
     waiting: Vec<(Job, Option<Failure>)>,
     pool: Pool,
     pattern: Buf,
-    /// Memory of ended I/Os, for reuse.
-    spare: Vec<Memory>,
+    /// The buffer for reads whose data is not needed.
+    sink: Buf,
+    /// The lists of ended I/Os, for reuse.
+    spare: Vec<Lent>,
     /// The sockets of clients; None if the driver does not wait for sockets.
     polled: Option<Polled>,
     clock: WallClock,
@@ -119,7 +128,7 @@ impl Threads {
         let serve = |target| Served::start(target, depth, polled.as_ref(), &finished);
         let served = targets.into_iter().map(serve).collect::<io::Result<_>>()?;
         let mut pool = Pool::new(0);
-        let pattern = pool.constant(source());
+        let (pattern, sink) = (pool.constant(source()), pool.sink(LEN_MAX));
         Ok(Threads {
             served,
             depth,
@@ -128,6 +137,7 @@ impl Threads {
             waiting: Vec::new(),
             pool,
             pattern,
+            sink,
             spare: Vec::new(),
             polled,
             clock: WallClock::start(),
@@ -145,43 +155,26 @@ impl Threads {
         self.pattern
     }
 
-    /// Returns memory for an I/O, with the data to write if it is a write.
-    fn memory(&mut self, io: &Request, pieces: &[Piece]) -> Result<Option<Memory>, Failure> {
-        if !io.op.moves_data() || io.len == 0 {
-            return Ok(None);
+    /// Lends the bytes of an I/O to a thread.
+    fn lend(&mut self, job: &mut Job, pieces: &[Piece]) -> Result<(), Failure> {
+        let io = job.io;
+        let shape = self.served[usize::from(io.lane)].shape;
+        job.extent = shape.extent(&io)?;
+        if io.op.moves_data() {
+            job.lent.lend(&io, pieces, shape.block, self.sink, &mut self.pool)?;
+            // SAFETY: the bytes are lent until `settle` receives the job, for writing if the I/O is a
+            // read.
+            job.vectors = Some(unsafe { Vectors::of(&job.lent, &self.pool) });
         }
-        let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
-        assert!(named == u64::from(io.len), "{io:?} names {named} bytes");
-        let mut memory = self.spare.pop().unwrap_or_else(|| Memory::zeroed(LEN_MAX as usize));
-        if io.op == Op::Read {
-            return Ok(Some(memory));
-        }
-        let mut at = 0;
-        for piece in pieces {
-            if piece.buf == 0 {
-                self.spare.push(memory);
-                return Err(Failure::Empty);
-            }
-            let end = at + piece.len as usize;
-            memory.bytes_mut()[at..end].copy_from_slice(self.pool.view(*piece));
-            at = end;
-        }
-        Ok(Some(memory))
+        Ok(())
     }
 
-    /// Copies the data that was read to its destination.
-    fn hand_out(&mut self, job: &mut Job, failure: Option<Failure>) {
-        let Some(memory) = job.memory.take() else { return };
-        let mut at = 0;
-        for piece in &job.pieces {
-            let end = at + piece.len as usize;
-            // The data of a read without a destination is discarded.
-            if piece.buf != 0 && job.io.op == Op::Read && failure.is_none() {
-                self.pool.view_mut(*piece).copy_from_slice(&memory.bytes()[at..end]);
-            }
-            at = end;
+    /// Takes back the memory of an I/O that a thread has passed back.
+    fn settle(&mut self, mut job: Job) {
+        if job.vectors.take().is_some() {
+            job.lent.settle(job.io.op, self.sink, &mut self.pool);
         }
-        self.spare.push(memory);
+        self.spare.push(job.lent);
     }
 }
 
@@ -190,13 +183,17 @@ struct Worker {
     target: Arc<Target>,
     /// Wakes the driver if it also waits for sockets.
     waker: Option<Waker>,
+    /// The priority of I/Os that a promise depends on, and that of the thread's I/Os now.
+    promised: u16,
+    priority: u16,
 }
 
 impl Worker {
-    fn work(self, queue: &Mutex<Receiver<Job>>, finished: &Sender<Message>) {
+    fn work(mut self, queue: &Mutex<Receiver<Job>>, finished: &Sender<Message>) {
         loop {
             let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(mut job) = job else { return };
+            self.prioritize(&job.io);
             let served = loop {
                 match self.serve(&mut job) {
                     // A signal arrived before anything was transferred.
@@ -217,30 +214,34 @@ impl Worker {
         }
     }
 
+    /// Gives the thread the priority of an I/O.
+    fn prioritize(&mut self, io: &Request) {
+        let priority = if io.flags.has(Flags::PROMISED) { self.promised } else { NO_PRIORITY };
+        if priority != self.priority && set_thread_priority(priority) {
+            self.priority = priority;
+        }
+    }
+
     /// Performs the I/O; returns the number of bytes transferred.
     fn serve(&self, job: &mut Job) -> io::Result<u64> {
-        let Job { io, extent: Extent { offset, len }, memory, .. } = job;
+        let Job { io, extent: Extent { offset, len }, vectors, .. } = job;
         let (file, offset, len) = (self.target.file(), *offset, *len);
-        let bytes = memory.as_mut().map(|memory| &mut memory.bytes_mut()[..len as usize]);
-        match io.op {
-            Op::Read => Ok(file.read_at(bytes.unwrap_or_default(), offset)? as u64),
-            Op::Write => {
-                // If the file system is nearly full, writes may be partial; the last one then
-                // returns the error.
-                file.write_all_at(bytes.unwrap_or_default(), offset)?;
+        match (io.op, vectors) {
+            (Op::Read, Some(vectors)) => vectors.read(file, offset),
+            (Op::Write, Some(vectors)) => {
+                vectors.write(file, offset)?;
                 if io.flags.has(Flags::FUA) {
                     file.sync_data()?;
                 }
                 Ok(u64::from(len))
             }
-            Op::Flush => file.sync_data().map(|()| 0),
-            Op::Trim if len == 0 => Ok(0),
-            Op::Trim => {
+            (Op::Flush, _) => file.sync_data().map(|()| 0),
+            (Op::Trim, _) if len > 0 => {
                 let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
                 fallocate(file, how, offset, u64::from(len))?;
                 Ok(0)
             }
-            Op::Park | Op::Open => Ok(0),
+            _ => Ok(0),
         }
     }
 }
@@ -257,10 +258,10 @@ impl Lanes for Threads {
             }
         }
         self.now = self.clock.now();
-        for (mut job, failure) in std::mem::take(&mut self.waiting) {
+        for (job, failure) in std::mem::take(&mut self.waiting) {
             self.served[usize::from(job.io.lane)].in_flight -= 1;
-            self.hand_out(&mut job, failure);
             ended.push(Ended::new(job.io, job.started, self.now, failure));
+            self.settle(job);
         }
         Ok(self.now)
     }
@@ -285,16 +286,15 @@ impl Lanes for Threads {
             io,
             started: now,
             extent: Extent { offset: 0, len: 0 },
-            pieces: pieces.to_vec(),
-            memory: None,
+            lent: self.spare.pop().unwrap_or_default(),
+            vectors: None,
         };
-        let known = self.served[lane].shape.extent(&io);
-        match known.and_then(|extent| Ok((extent, self.memory(&io, pieces)?))) {
+        match self.lend(&mut job, pieces) {
             Err(failure) => self.waiting.push((job, Some(failure))),
-            Ok((extent, memory)) => {
-                (job.extent, job.memory) = (extent, memory);
-                let sent = self.served[lane].jobs.as_ref().map(|jobs| jobs.send(job));
-                debug_assert!(matches!(sent, Some(Ok(()))), "threads live as long as their lane");
+            Ok(()) => {
+                let jobs = self.served[lane].jobs.as_ref();
+                let is_sent = jobs.is_some_and(|jobs| jobs.send(job).is_ok());
+                debug_assert!(is_sent, "threads live as long as their lane");
             }
         }
     }
@@ -388,5 +388,100 @@ impl Drop for Threads {
                 let _ = thread.join();
             }
         }
+        // No thread uses the lent bytes any more.
+        let mut ended = Vec::new();
+        let _ = self.reap(Nanos::MAX, &mut ended);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::priority::{REAL_TIME, priority_of, thread_priority};
+    use crate::target::TargetOptions;
+
+    /// The best-effort class with its highest level, which every process may use.
+    const BEST_EFFORT: u16 = 2 << 13;
+
+    fn target() -> (tempfile::TempDir, Target) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk");
+        std::fs::File::create(&path).unwrap().set_len(1 << 20).unwrap();
+        let how = TargetOptions { writes: true, overwrite: true, need_bytes: 0, direct: false };
+        let target = Target::open(&path, how).unwrap();
+        (folder, target)
+    }
+
+    fn io(op: Op, flags: Flags) -> Request {
+        Request { at: Nanos::ZERO, offset: 0, id: 0, len: 4096, stream: 0, lane: 0, op, flags }
+    }
+
+    #[test]
+    fn a_thread_has_the_priority_of_its_io() {
+        let (_folder, target) = target();
+        let target = Arc::new(target);
+        let before = thread_priority();
+        for (flags, expected) in [(Flags::PROMISED, BEST_EFFORT), (Flags::NONE, before)] {
+            let (jobs, queue) = channel();
+            let io = io(Op::Flush, flags);
+            let extent = Extent { offset: 0, len: 0 };
+            let (started, lent, vectors) = (Nanos::ZERO, Lent::default(), None);
+            jobs.send(Job { io, started, extent, lent, vectors }).unwrap();
+            drop(jobs);
+            let target = Arc::clone(&target);
+            // The thread had the other priority before.
+            let priority = if flags == Flags::NONE { BEST_EFFORT } else { NO_PRIORITY };
+            let worker = Worker { target, waker: None, promised: BEST_EFFORT, priority };
+            worker.work(&Mutex::new(queue), &channel().0);
+            assert_eq!(thread_priority(), expected, "{flags:?}");
+        }
+    }
+
+    /// Returns the priorities of the threads that serve targets.
+    fn priorities() -> Vec<u16> {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap());
+        let is_ours = |task: &std::fs::DirEntry| {
+            std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "play\n")
+        };
+        let number = |task: std::fs::DirEntry| task.file_name().to_str().unwrap().parse().unwrap();
+        tasks.filter(is_ours).map(|task| priority_of(number(task))).collect()
+    }
+
+    #[test]
+    fn a_promised_io_gives_its_thread_the_priority_of_promises() {
+        let (_folder, target) = target();
+        let mut threads = Threads::new(vec![target], 1).unwrap();
+        assert!(!priorities().contains(&REAL_TIME));
+        threads.start(Nanos::ZERO, io(Op::Flush, Flags::PROMISED), &[]);
+        ends(&mut threads);
+        assert_eq!(priorities().contains(&REAL_TIME), promised_priority() == REAL_TIME);
+        threads.start(Nanos::ZERO, io(Op::Flush, Flags::NONE), &[]);
+        ends(&mut threads);
+        assert!(!priorities().contains(&REAL_TIME));
+    }
+
+    fn ends(threads: &mut Threads) {
+        let mut ended = Vec::new();
+        while ended.is_empty() {
+            threads.proceed(Nanos::MAX).unwrap();
+            threads.reap(Nanos::MAX, &mut ended).unwrap();
+        }
+        assert_eq!(ended[0].failure, None);
+    }
+
+    #[test]
+    fn ios_use_the_memory_of_the_pool() {
+        let (_folder, target) = target();
+        let mut threads = Threads::new(vec![target], 8).unwrap();
+        let before = threads.pool.peak_bytes();
+        let buf = threads.pool.take(8192);
+        let piece = |at| Piece { buf, at, len: 4096 };
+        threads.pool.view_mut(piece(0)).fill(7);
+        for (op, at) in [(Op::Write, 0), (Op::Read, 4096)] {
+            threads.start(Nanos::ZERO, io(op, Flags::NONE), &[piece(at)]);
+            ends(&mut threads);
+        }
+        assert_eq!(threads.pool.view(piece(4096)), [7; 4096]);
+        assert_eq!(threads.pool.peak_bytes() - before, 8192);
     }
 }

@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use forebay_core::{Buf, Bytes, Flags, Lane, Nanos, Op, Piece, Request, Slots};
+use forebay_core::{Buf, Flags, Lane, Nanos, Op, Piece, Request, Slots};
 use io_uring::opcode;
 use io_uring::squeue::Entry;
 use io_uring::types::{Fixed, FsyncFlags};
@@ -22,6 +22,7 @@ use io_uring::types::{Fixed, FsyncFlags};
 use crate::clock::{Clock, SPIN, WallClock};
 use crate::held_up::SubmissionDelays;
 use crate::lanes::{Ended, Failure, Lanes};
+use crate::lent::Lent;
 use crate::page_cache::{self, PageCache};
 use crate::pool::Pool;
 use crate::priority::{NO_PRIORITY, promised_priority};
@@ -37,8 +38,6 @@ const ARENA: u16 = 0;
 /// The number of registered bytes of the pool: enough for 32 I/Os of the maximum length. Space that
 /// was used for one size of buffer is not reused for other sizes.
 const ARENA_BYTES: usize = 32 << 20;
-/// The maximum number of pieces that the kernel accepts at a time (IOV_MAX).
-const PIECES_MAX: usize = 1024;
 /// The number of I/Os that are submitted at once. A greater number saves system calls, but delays
 /// the first I/O of a batch.
 const BATCH: usize = 4;
@@ -52,24 +51,21 @@ struct Slot {
     io: Request,
     started: Nanos,
     extent: Extent,
-    pieces: Vec<Piece>,
+    lent: Lent,
     /// The pieces in the kernel's form, if there are several.
     vectors: Vec<libc::iovec>,
-    /// If an I/O has more pieces than the kernel accepts at a time, one buffer is used instead, and
-    /// these are the pieces.
-    bounced: Vec<Piece>,
 }
 
 impl Slot {
     fn new(io: Request, started: Nanos, extent: Extent) -> Slot {
-        Slot { io, started, extent, pieces: Vec::new(), vectors: Vec::new(), bounced: Vec::new() }
+        Slot { io, started, extent, lent: Lent::default(), vectors: Vec::new() }
     }
 
     /// Tries to complete a partial write. If the file system is full, this returns the error.
     #[cold]
     fn write_again(&self, target: &Target, pool: &Pool) -> Option<Failure> {
         let mut offset = self.extent.offset;
-        for piece in &self.pieces {
+        for piece in &self.lent.pieces {
             if let Err(error) = target.file().write_all_at(pool.view(*piece), offset) {
                 return Some(Failure::of(&error));
             }
@@ -77,25 +73,6 @@ impl Slot {
         }
         let durable = self.io.flags.has(Flags::FUA).then(|| target.file().sync_data());
         durable?.err().map(|error| Failure::of(&error))
-    }
-
-    /// Takes back the lent memory, and distributes the data that was read into a single buffer.
-    fn settle(&mut self, sink: Buf, pool: &mut Pool) {
-        let Slot { io, pieces, bounced, .. } = self;
-        for piece in pieces.iter() {
-            pool.give_back(*piece, io.op == Op::Read);
-        }
-        if let (false, [through]) = (bounced.is_empty(), &pieces[..]) {
-            let mut at = 0;
-            for piece in bounced.drain(..).filter(|_| io.op == Op::Read) {
-                // Data that is not needed is not copied to the sink, which must not be written.
-                if piece.buf != sink {
-                    pool.copy(through.bytes().on(at).len(piece.len), piece.bytes());
-                }
-                at += piece.len;
-            }
-            pool.free(through.buf);
-        }
     }
 }
 
@@ -243,12 +220,12 @@ impl Uring {
 
     /// Returns the entry for an I/O, whose bytes are lent.
     fn entry(&mut self, key: u32) -> Entry {
-        let Slot { io, extent: Extent { offset, len }, pieces, vectors, .. } =
+        let Slot { io, extent: Extent { offset, len }, lent, vectors, .. } =
             &mut self.slots[key as usize];
         let (file, offset, len) = (Fixed(u32::from(io.lane)), *offset, *len);
         let how = if io.flags.has(Flags::FUA) { libc::RWF_DSYNC } else { 0 };
         let priority = if io.flags.has(Flags::PROMISED) { self.priority } else { NO_PRIORITY };
-        match (io.op, &pieces[..]) {
+        match (io.op, &lent.pieces[..]) {
             (Op::Read | Op::Write, [piece]) => {
                 let (start, inside) = self.pool.address(*piece);
                 match (io.op, inside && self.registered) {
@@ -272,11 +249,7 @@ impl Uring {
                 }
             }
             (Op::Read | Op::Write, several) if !several.is_empty() => {
-                vectors.clear();
-                vectors.extend(several.iter().map(|piece| libc::iovec {
-                    iov_base: self.pool.address(*piece).0.cast(),
-                    iov_len: piece.len as usize,
-                }));
+                lent.write_vectors(vectors, &self.pool);
                 let (first, count) = (vectors.as_ptr(), vectors.len() as u32);
                 match io.op {
                     Op::Read => opcode::Readv::new(file, first, count)
@@ -323,39 +296,11 @@ impl Uring {
         Ok(())
     }
 
-    /// Lends `pieces` to the kernel. A read without a destination uses the sink.
+    /// Lends `pieces` to the kernel.
     fn lend(&mut self, key: u32, pieces: &[Piece]) -> Result<(), Failure> {
-        let Slot { io, pieces: kept, bounced, .. } = &mut self.slots[key as usize];
-        kept.clear();
-        bounced.clear();
-        let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
-        let moves = io.op.moves_data();
-        // The kernel gets the I/O's length, which must not exceed the lent bytes.
-        assert!(!moves || named == u64::from(io.len), "{io:?} names {named} bytes");
-        for piece in pieces.iter().copied().filter(|piece| piece.len > 0) {
-            kept.push(match (piece.buf, io.op) {
-                (0, Op::Write) => return Err(Failure::Empty),
-                (0, _) => Bytes::of(self.sink).len(piece.len),
-                _ => piece,
-            });
-        }
-        // Direct I/O needs pieces that begin and end at blocks.
+        let Slot { io, lent, .. } = &mut self.slots[key as usize];
         let block = self.shapes[usize::from(io.lane)].block;
-        let is_odd = |piece: &Piece| !(piece.at | piece.len).is_multiple_of(block);
-        if kept.len() > PIECES_MAX || moves && kept.iter().any(is_odd) {
-            std::mem::swap(kept, bounced);
-            let through = Bytes::of(self.pool.take(io.len)).len(io.len);
-            kept.push(through);
-            let mut at = 0;
-            for piece in bounced.iter().filter(|_| io.op == Op::Write) {
-                self.pool.copy(*piece, through.bytes().on(at));
-                at += piece.len;
-            }
-        }
-        for piece in kept {
-            self.pool.lend(*piece, io.op == Op::Read);
-        }
-        Ok(())
+        lent.lend(io, pieces, block, self.sink, &mut self.pool)
     }
 }
 
@@ -397,7 +342,7 @@ impl Lanes for Uring {
                     outcome => outcome,
                 },
             };
-            slot.settle(*sink, pool);
+            slot.lent.settle(io.op, *sink, pool);
             free.push(key as u32);
             in_flight[usize::from(io.lane)] -= 1;
             ended.push(Ended::new(io, started, *now, failure));

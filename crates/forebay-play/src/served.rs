@@ -6,6 +6,7 @@ use forebay::Error;
 use forebay::simulate::{ServedDisk, ServedExport};
 use forebay_ask::named;
 use forebay_serve::{Back, Named, On, Streams, file};
+use forebay_trace::served::ServedStreams;
 
 use crate::served_array::ServedArray;
 pub use crate::served_array::volume_layout;
@@ -52,7 +53,11 @@ pub fn served_disk(path: &Path, disk: Option<&str>) -> Result<ServedDisk, Error>
         devices,
         drives: array.as_ref().map(|array| array.drives),
         exports: back.exports.iter().map(export).collect(),
-        has_streams_of_exports: back.who() != Streams::Connections,
+        streams: match back.who() {
+            Streams::Connections => ServedStreams::Connections,
+            Streams::Exports => ServedStreams::Exports,
+            Streams::ConnectionsOf(_) => ServedStreams::ConnectionsOfExports,
+        },
         shaped: Box::new(move |policy| {
             let back = Back { policy: policy.to_string(), ..back.clone() };
             let spec = back.shaped().map_err(|error| unfit(&error))?;

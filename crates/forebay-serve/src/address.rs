@@ -196,11 +196,17 @@ impl Address {
             return Err(unfit(format!("{told}: cannot listen there: {error}")));
         }
         match std::fs::symlink_metadata(path) {
-            Ok(found) if !found.file_type().is_socket() => Err(unfit(format!(
-                "{told}: got a file, expected a path for a socket; name another"
-            ))),
-            _ => Ok(()),
+            Ok(found) if !found.file_type().is_socket() => {
+                return Err(unfit(format!(
+                    "{told}: got a file, expected a path for a socket; name another"
+                )));
+            }
+            _ => {}
         }
+        // The control socket is created there even if the parent process has opened this one.
+        outputs::may_create_in(outputs::folder(path)).map_err(|error| {
+            unfit(format!("{told}: cannot listen there: {error}: {}", outputs::NO_NEW_FILES))
+        })
     }
 
     /// Returns the socket that the parent process opened at this address, if any.

@@ -24,9 +24,21 @@ struct Counts {
     failed: u64,
     /// Outstanding requests that are late already.
     overdue: u64,
+    /// The small requests that the promise owed while others waited, and those that were served
+    /// then.
+    owed: f64,
+    received: f64,
     requests: u64,
     bytes: u64,
     disk_s: f64,
+}
+
+/// What broke a promise in the last minute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BrokenPromise {
+    /// The index of the export.
+    pub(crate) export: usize,
+    pub(crate) why: String,
 }
 
 impl Counts {
@@ -36,6 +48,8 @@ impl Counts {
             in_time: export.kept_in_time,
             failed: export.kept_failed,
             overdue: export.overdue,
+            owed: export.owed,
+            received: export.received,
             requests: export.reads + export.writes + export.others + export.failed,
             bytes: export.read_bytes + export.written_bytes,
             disk_s: export.disk_s,
@@ -52,7 +66,12 @@ impl Counts {
         let is_new =
             self.kept < before.kept || self.in_time < before.in_time || late(self) < late(before);
         let promised = if is_new { Counts::default() } else { before };
+        // A new policy counts what it owes from 0.
+        let is_new = self.owed < before.owed || self.received < before.received;
+        let owing = if is_new { Counts::default() } else { before };
         Counts {
+            owed: self.owed - owing.owed,
+            received: self.received - owing.received,
             kept: self.kept - promised.kept,
             in_time: self.in_time - promised.in_time,
             failed: self.failed.saturating_sub(promised.failed),
@@ -73,19 +92,34 @@ impl Counts {
         self.missed().saturating_sub(self.failed)
     }
 
-    /// Returns whether more requests were missed than the promise allows. If there were few requests,
-    /// chance may exceed the allowed share, so more are allowed: three standard deviations.
-    fn is_broken(self) -> bool {
-        let share = LATE_SHARE * (self.kept + self.overdue) as f64;
-        let chance = (share + 3.0 * share.sqrt()).clamp(1.0, CHANCE_MAX);
+    /// Returns whether more requests were missed than the promise allows.
+    fn is_late(self) -> bool {
         let is_stuck = self.kept == 0 && self.overdue > 0;
-        is_stuck || self.missed() as f64 > share.max(chance)
+        is_stuck || self.missed() as f64 > allowed((self.kept + self.overdue) as f64)
     }
 
     /// Returns whether the promise covered all requests.
     fn is_within_promise(self) -> bool {
         self.kept > 0 && self.kept >= self.requests
     }
+}
+
+/// Returns whether an export received less than its promise owed while its requests waited. `covered`
+/// requests may just have begun to wait.
+pub(crate) fn is_short(owed: f64, received: f64, covered: f64) -> bool {
+    owed - received > allowed(owed) + covered
+}
+
+/// Returns how many of these requests may be missed. If there are few, chance may exceed the allowed
+/// share, so more are allowed: three standard deviations.
+fn allowed(requests: f64) -> f64 {
+    let share = LATE_SHARE * requests;
+    share.max((share + 3.0 * share.sqrt()).clamp(1.0, CHANCE_MAX))
+}
+
+/// Returns the number of requests that a promise covers within its bound.
+fn covered(export: &ExportFigures) -> f64 {
+    export.keep_iops as f64 * export.within_ms.unwrap_or_default() / 1e3 + 1.0
 }
 
 /// Compares the counts of all exports once a minute.
@@ -96,16 +130,16 @@ pub(crate) struct BrokenPromises {
 }
 
 impl BrokenPromises {
-    /// Returns a line for each promise that was broken in the last minute. `gauges` are those of the
-    /// policy.
+    /// Returns the promises that were broken in the last minute, or None if it has not ended. `gauges`
+    /// are those of the policy.
     pub(crate) fn look<'a>(
         &mut self,
         now: Nanos,
         exports: impl Iterator<Item = &'a ExportFigures>,
         gauges: &[Gauge],
-    ) -> Vec<String> {
+    ) -> Option<Vec<BrokenPromise>> {
         if !self.before.is_empty() && now - self.since < MINUTE {
-            return Vec::new();
+            return None;
         }
         let exports: Vec<&ExportFigures> = exports.collect();
         let counts: Vec<Counts> = exports.iter().map(|export| Counts::of(export)).collect();
@@ -114,9 +148,49 @@ impl BrokenPromises {
             counts.iter().zip(&self.before).map(|(now, before)| now.since(*before)).collect();
         let is_first = self.since == Nanos::ZERO;
         (self.since, self.before) = (now, counts);
-        let broken = (0..exports.len()).filter(|at| !is_first && minute[*at].is_broken());
-        let slow = too_slow(gauges);
-        broken.map(|at| line(&exports, &minute, at, &slow)).collect()
+        let broken = (0..exports.len()).filter(|_| !is_first);
+        let broken = broken.filter_map(|export| {
+            let why = why(&exports, &minute, export, gauges)?;
+            Some(BrokenPromise { export, why })
+        });
+        Some(broken.collect())
+    }
+}
+
+/// Says what broke the promise of export `at`, if it was broken.
+fn why(
+    exports: &[&ExportFigures],
+    minute: &[Counts],
+    at: usize,
+    gauges: &[Gauge],
+) -> Option<String> {
+    let counts = minute[at];
+    let is_short = is_short(counts.owed, counts.received, covered(exports[at]));
+    let slow = too_slow(gauges);
+    let rate = format!(
+        "while requests waited, {:.0} were served, counted as small ones, of {:.0} that are promised{}",
+        counts.received,
+        counts.owed,
+        reduced(gauges)
+    );
+    match (counts.is_late(), is_short) {
+        (false, false) => None,
+        (false, true) => Some(format!("{rate}; {}{slow}", neighbor(exports, minute, at))),
+        (true, false) => Some(late(exports, minute, at, &slow)),
+        (true, true) => Some(format!("{rate}; {}", late(exports, minute, at, &slow))),
+    }
+}
+
+/// Says that the policy reduces promises, if it does.
+fn reduced(gauges: &[Gauge]) -> String {
+    let pace = gauges.iter().find(|gauge| gauge.name == "pace_percent");
+    match pace.map(|pace| pace.value).filter(|percent| *percent < 100.0) {
+        Some(percent) => {
+            format!(
+                " (promises are reduced to {percent:.0} %, because the disk is slower than capacity_iops)"
+            )
+        }
+        None => String::new(),
     }
 }
 
@@ -133,8 +207,8 @@ fn too_slow(gauges: &[Gauge]) -> String {
     }
 }
 
-/// Describes the broken promise of export `at`. `slow` is what is known about the disk's speed.
-fn line(exports: &[&ExportFigures], minute: &[Counts], at: usize, slow: &str) -> String {
+/// Describes the late requests of export `at`. `slow` is what is known about the disk's speed.
+fn late(exports: &[&ExportFigures], minute: &[Counts], at: usize, slow: &str) -> String {
     let Counts { kept, overdue, failed, .. } = minute[at];
     let late = minute[at].late();
     let outstanding = match overdue {
@@ -156,7 +230,7 @@ fn line(exports: &[&ExportFigures], minute: &[Counts], at: usize, slow: &str) ->
             (what, neighbor(exports, minute, at) + slow)
         }
     };
-    format!("warning: the promise to '{}' was broken for a minute: {what}; {why}", exports[at].name)
+    format!("{what}; {why}")
 }
 
 /// Names the export that took most of the disk's time beyond its promise, other than export `at`.
@@ -199,11 +273,17 @@ mod tests {
         }
     }
 
+    /// The reasons of promises that were broken in the last minute; none before its end.
+    fn whys(broken: Option<Vec<BrokenPromise>>) -> Vec<String> {
+        broken.unwrap_or_default().into_iter().map(|broken| broken.why).collect()
+    }
+
     #[test]
     fn a_promise_that_is_broken_for_a_minute_is_reported_once_with_its_neighbor() {
         let mut broken = BrokenPromises::default();
         let at = |s: u64| Nanos::from_millis(1000 * s);
-        let mut look = |s: u64, exports: &[ExportFigures]| broken.look(at(s), exports.iter(), &[]);
+        let mut look =
+            |s: u64, exports: &[ExportFigures]| whys(broken.look(at(s), exports.iter(), &[]));
         let begin =
             [export("db", 0, 0, 0.0), export("idle", 0, 0, 0.0), export("batch", 0, 0, 0.0)];
         assert!(look(1, &begin).is_empty());
@@ -212,11 +292,8 @@ mod tests {
         assert!(look(30, &later).is_empty(), "not yet");
         assert_eq!(
             look(61, &later),
-            [
-                "warning: the promise to 'db' was broken for a minute: 20 of 1000 kept requests took \
-              longer than 10 ms; 'batch' took 75 % of the disk's time in that minute, for 12.0 \
-              MB in 1200 requests"
-            ]
+            ["20 of 1000 kept requests took longer than 10 ms; 'batch' took 75 % of the disk's \
+                 time in that minute, for 12.0 MB in 1200 requests"]
         );
         assert!(look(121, &later).is_empty(), "nothing happened since");
         let kept = [export("db", 2000, 1970, 5.0), later[1].clone(), later[2].clone()];
@@ -237,14 +314,13 @@ mod tests {
         let mut broken = BrokenPromises::default();
         let mut look = |s: u64, overdue: u64| {
             let db = ExportFigures { overdue, ..export("db", 5, 5, 0.0) };
-            broken.look(Nanos::from_millis(1000 * s), [&db].into_iter(), &[])
+            whys(broken.look(Nanos::from_millis(1000 * s), [&db].into_iter(), &[]))
         };
         assert!(look(1, 0).is_empty() && look(61, 0).is_empty());
         assert_eq!(
             look(121, 1),
             [
-                "warning: the promise to 'db' was broken for a minute: 1 of 1 kept request took longer \
-                than 10 ms (1 is still outstanding); no other export was busy beyond its promise, \
+                "1 of 1 kept request took longer than 10 ms (1 is still outstanding); no other export was busy beyond its promise, \
                 so the disk does not answer, or capacity_iops is too high"
             ]
         );
@@ -255,13 +331,63 @@ mod tests {
     #[test]
     fn chance_breaks_no_promise() {
         let is_broken = |kept: u64, late: u64| {
-            Counts { kept, in_time: kept - late, ..Counts::default() }.is_broken()
+            Counts { kept, in_time: kept - late, ..Counts::default() }.is_late()
         };
         for (kept, allowed) in [(1, 1), (23, 1), (32, 2), (100, 4), (300, 8), (800, 8), (5000, 50)]
         {
             assert!(!is_broken(kept, allowed), "{allowed} of {kept}");
             assert!(kept == allowed || is_broken(kept, allowed + 1), "{allowed} + 1 of {kept}");
         }
+    }
+
+    #[test]
+    fn a_rate_below_the_promise_while_requests_wait_breaks_it() {
+        let gauge = |name, value| Gauge { name, of: GaugeOf::All, value };
+        let paced = [gauge("pace_percent", 62.5)];
+        let said = |owed: f64, received: f64, gauges: &[Gauge]| {
+            let mut broken = BrokenPromises::default();
+            let db = |owed, received| ExportFigures {
+                keep_iops: 100,
+                owed,
+                received,
+                ..export("db", 2000, 2000, 1.0)
+            };
+            let mut look = |s: u64, db: ExportFigures| {
+                let batch = export("batch", 0, 0, s as f64);
+                let exports = [db, batch];
+                whys(broken.look(Nanos::from_millis(1000 * s), exports.iter(), gauges))
+            };
+            assert!(look(1, db(500.0, 100.0)).is_empty());
+            let said = look(61, db(500.0 + owed, 100.0 + received));
+            // A new policy counts from 0.
+            assert_eq!(look(121, db(owed, received)), said);
+            said
+        };
+        assert_eq!(
+            said(6000.0, 5900.0, &[]),
+            ["while requests waited, 5900 were served, counted as small ones, of 6000 that are \
+                 promised; 'batch' took 100 % of the disk's time in that minute, for 60.0 MB in \
+                 6000 requests"]
+        );
+        let reduced = said(6000.0, 100.0, &paced).remove(0);
+        assert!(reduced.contains("promised (promises are reduced to 62 %, because"), "{reduced}");
+        // One in a hundred, what chance explains, and what has just begun to wait.
+        for (owed, received) in [(6000.0, 5939.0), (100.0, 95.0), (3.0, 1.0), (6000.0, 9000.0)] {
+            assert!(said(owed, received, &[]).is_empty(), "{received} of {owed}");
+        }
+    }
+
+    #[test]
+    fn a_promise_may_be_late_and_short() {
+        let mut broken = BrokenPromises::default();
+        let db = |kept: u64, owed: f64| ExportFigures { owed, ..export("db", kept, 0, 0.0) };
+        let mut look = |s: u64, db: ExportFigures| {
+            whys(broken.look(Nanos::from_millis(1000 * s), [&db].into_iter(), &[]))
+        };
+        assert!(look(1, db(0, 0.0)).is_empty());
+        let said = look(61, db(100, 900.0)).remove(0);
+        assert!(said.starts_with("while requests waited, 0 were served"), "{said}");
+        assert!(said.contains("promised; 100 of 100 kept requests took longer"), "{said}");
     }
 
     #[test]
@@ -276,9 +402,7 @@ mod tests {
             let gauges = [gauge("capacity_iops", 1000.0), gauge("small_iops", 400.0)];
             let begin = export("db", 0, 0, 0.0);
             broken.look(Nanos::from_millis(1000), [&begin].into_iter(), &gauges);
-            let said =
-                broken.look(Nanos::from_millis(61_000), [&db].into_iter(), &gauges).remove(0);
-            said.split_once("minute: ").unwrap().1.to_string()
+            whys(broken.look(Nanos::from_millis(61_000), [&db].into_iter(), &gauges)).remove(0)
         };
         assert_eq!(said(0, 821), "821 of 2000 kept requests failed; see the errors of its disk");
         assert_eq!(
@@ -298,7 +422,7 @@ mod tests {
     fn the_neighbor_is_the_one_that_took_the_disks_time_beyond_its_promise() {
         let mut broken = BrokenPromises::default();
         let mut look = |s: u64, exports: [ExportFigures; 4]| {
-            broken.look(Nanos::from_millis(1000 * s), exports.iter(), &[])
+            whys(broken.look(Nanos::from_millis(1000 * s), exports.iter(), &[]))
         };
         let with = |name: &str, disk_s: f64, bytes: u64, kept: u64| ExportFigures {
             disk_s,
@@ -327,7 +451,7 @@ mod tests {
             let mut broken = BrokenPromises::default();
             let db = |kept| export("db", kept, 0, 0.0);
             broken.look(Nanos::from_millis(1000), [&db(0)].into_iter(), &gauges);
-            broken.look(Nanos::from_millis(61_000), [&db(100)].into_iter(), &gauges).remove(0)
+            whys(broken.look(Nanos::from_millis(61_000), [&db(100)].into_iter(), &gauges)).remove(0)
         };
         assert!(
             said(77.6).contains(

@@ -204,6 +204,16 @@ pub struct ExportFigures {
     /// bound.
     #[serde(default)]
     pub overdue: u64,
+    /// The number of requests that the promise owed while requests waited: its rate, for as long as
+    /// they waited. Counted since the policy was last changed.
+    #[serde(default)]
+    pub owed: f64,
+    /// The number of requests that were served in that time, counted as small ones.
+    #[serde(default)]
+    pub received: f64,
+    /// What broke the promise in the last minute; None if it was kept.
+    #[serde(default)]
+    pub broken: Option<String>,
     /// Seconds of the disks' time that the export's requests took.
     #[serde(default)]
     pub disk_s: f64,
@@ -276,6 +286,14 @@ const BOUNDS_MS: [f64; 14] =
 impl BackFigures {
     /// Returns what an operator should look at, as lines of text.
     pub(crate) fn remarks(&self) -> String {
+        let broken = self.exports.iter().filter_map(|one| Some((&one.name, one.broken.as_ref()?)));
+        let line = |(name, why): (&String, &String)| {
+            format!("'{}': the promise to '{name}' is broken: {why}\n", self.name)
+        };
+        broken.map(line).chain([self.remarks_on_volume()]).collect()
+    }
+
+    fn remarks_on_volume(&self) -> String {
         let Some(volume) = &self.volume else { return String::new() };
         let missing = volume.drives.saturating_sub(volume.drives_present);
         let remarks = [
@@ -430,12 +448,11 @@ fn disks(tally: &Tally) -> Vec<DiskFigures> {
 impl ExportFigures {
     fn of(tally: &ExportTally) -> ExportFigures {
         let recent = tally.recent();
-        let ms = |us: u64| (!recent.is_empty()).then_some(us as f64 / 1e3);
-        let until = |bound: f64| (bound, tally.latency_us.count_between(0, (bound * 1e3) as u64));
+        let until = |bound: f64| (bound, tally.latency_us.count_until(bound));
         ExportFigures {
-            recent_p50_ms: ms(recent.value_at_quantile(0.5)),
-            recent_p99_ms: ms(recent.value_at_quantile(0.99)),
-            recent_longest_ms: ms(recent.max()),
+            recent_p50_ms: recent.quantile_ms(0.5),
+            recent_p99_ms: recent.quantile_ms(0.99),
+            recent_longest_ms: recent.longest_ms(),
             latency_buckets: BOUNDS_MS.map(until).to_vec(),
             ..tally.figures.clone()
         }

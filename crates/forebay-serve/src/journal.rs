@@ -14,7 +14,7 @@ use std::sync::mpsc::Sender;
 use std::thread;
 
 use crate::back::CLIENTS_MAX;
-use crate::broken::BrokenPromises;
+use crate::broken::{BrokenPromise, BrokenPromises};
 use crate::figures::{DiskFigures, ExportFigures, SILENT_S};
 use forebay_core::contract::policy::{Done, Gauge, GaugeOf};
 use forebay_core::contract::volume::{VolumeDrive, VolumeEvent, VolumeState};
@@ -253,14 +253,20 @@ impl Journal {
         }
     }
 
-    /// Reports promises that were broken for a minute.
+    /// Reports promises that were broken for a minute; returns them when a minute has ended.
     pub(crate) fn look_at<'a>(
         &mut self,
         wall: Nanos,
         exports: impl Iterator<Item = &'a ExportFigures>,
         gauges: &[Gauge],
-    ) {
-        self.promises.look(wall, exports, gauges).into_iter().for_each(|line| self.say(line));
+    ) -> Option<Vec<BrokenPromise>> {
+        let exports: Vec<&ExportFigures> = exports.collect();
+        let broken = self.promises.look(wall, exports.iter().copied(), gauges)?;
+        for BrokenPromise { export, why } in &broken {
+            let name = &exports[*export].name;
+            self.say(format!("warning: the promise to '{name}' was broken for a minute: {why}"));
+        }
+        Some(broken)
     }
 
     /// Reports everything omitted so far, at the end.

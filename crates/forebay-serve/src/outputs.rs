@@ -3,11 +3,14 @@
 //! Invariants: no trace replaces a file named in the configuration; all traces are started before
 //! anything is served; if nothing is served, no trace is left.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
 use forebay_trace::TraceError;
 use forebay_trace::write::TARGETS;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 
 use crate::address::Address;
 use crate::config::{Back, Blocks, Config};
@@ -119,7 +122,7 @@ pub(crate) fn refuse(config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// Rejects traces whose names have an unknown ending, or whose folder does not exist.
+/// Rejects traces whose names have an unknown ending, or in whose folder they cannot be created.
 pub(crate) fn refuse_unwritable(back: &Back) -> Result<(), Error> {
     for (key, path) in written(back) {
         let wrong = |what: String| {
@@ -137,8 +140,28 @@ pub(crate) fn refuse_unwritable(back: &Back) -> Result<(), Error> {
             let what = "No such file or directory: its folder does not exist; create it first";
             return wrong(what.into());
         }
+        if let Err(error) = may_create_in(folder(path)) {
+            return wrong(format!("{error}: {NO_NEW_FILES}"));
+        }
     }
     Ok(())
+}
+
+/// Explains an error of [`may_create_in`].
+pub(crate) const NO_NEW_FILES: &str =
+    "the server may not create files in its folder; change the permissions or name another";
+
+/// Returns whether this process may create files in a folder, without creating one.
+///
+/// # Errors
+/// The folder is not writable.
+pub(crate) fn may_create_in(folder: &Path) -> io::Result<()> {
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    match accessat(CWD, folder, access, AtFlags::EACCESS) {
+        // The kernel cannot tell; the start finds out.
+        Ok(()) | Err(Errno::NOSYS) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns the files that a back writes, with their configuration keys.

@@ -4,6 +4,7 @@
 //! Invariants: open files and listening sockets never change; disks and exports can be added and
 //! removed, but not removed while they have clients.
 
+use std::collections::BTreeMap;
 use std::mem::discriminant;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -118,8 +119,9 @@ impl Running {
     /// Applies the policy, exports and promises of `back` to its driver.
     fn follow_file(&self, driver: &Arc<Driver>, back: &Back) -> Result<Vec<String>, Error> {
         let name = &driver.name;
-        let figures = driver.figures(PATIENCE)?;
-        let is_idle = |at: usize| figures.exports.get(at).is_none_or(|export| export.clients == 0);
+        let counts = driver.tally(PATIENCE)?;
+        let is_idle =
+            |at: usize| counts.exports.get(at).is_none_or(|export| export.figures.clients == 0);
         let mut said: Vec<String> = self.grow(driver)?.into_iter().collect();
         let switching = Switching::begin(driver)?;
         let served = driver.current().clone();
@@ -211,7 +213,8 @@ impl Back {
     /// export: it then takes any range, and its place is free for a new export if it is no longer
     /// in `now`. Other new exports follow.
     pub(crate) fn with_policy_of(&self, now: &Back, is_idle: impl Fn(usize) -> bool) -> Back {
-        let of = |name: &str| now.exports.iter().find(|other| other.name == name);
+        let (named, served) = (Named::by_name(&now.exports), Named::by_name(&self.exports));
+        let of = |name: &str| named.get(name).copied();
         let export = |(at, one): (usize, &Named)| match of(&one.name) {
             Some(other) if is_idle(at) => Named { ublk: one.ublk, ..other.clone() },
             Some(other) => Named {
@@ -224,7 +227,7 @@ impl Back {
             // Exports that are no longer configured have no promise.
             None => Named { promise: None, weight: 1, ..one.clone() },
         };
-        let is_new = |one: &&Named| self.exports.iter().all(|other| other.name != one.name);
+        let is_new = |one: &&Named| !served.contains_key(&*one.name);
         let new = now.exports.iter().filter(is_new);
         let new = new.map(|one| Named { ublk: false, ..one.clone() });
         let mut exports: Vec<Named> = self.exports.iter().enumerate().map(export).collect();
@@ -264,8 +267,9 @@ impl Back {
         ];
         let keys = changed.into_iter().filter(|(_, changed)| *changed);
         let mut left: Vec<String> = keys.map(|(key, _)| key.to_string()).collect();
+        let exports = Named::by_name(&self.exports);
         for other in &now.exports {
-            let one = self.exports.iter().find(|one| one.name == other.name);
+            let one = exports.get(&*other.name);
             if one.is_some_and(|one| !one.may_become(other)) {
                 left.push(format!(
                     "export '{}': its offset, a smaller size, or its access",
@@ -280,6 +284,11 @@ impl Back {
 }
 
 impl Named {
+    /// Returns these exports by their names.
+    pub(crate) fn by_name(exports: &[Named]) -> BTreeMap<&str, &Named> {
+        exports.iter().map(|one| (&*one.name, one)).collect()
+    }
+
     /// Returns whether clients of this export can stay if it becomes `other`: at the same offset,
     /// with the same access, and not smaller.
     pub(crate) fn may_become(&self, other: &Named) -> bool {

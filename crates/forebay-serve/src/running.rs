@@ -3,6 +3,7 @@
 // Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -158,7 +159,8 @@ impl Running {
         *driver.room() = room;
         let current = self.refit(driver)?;
         let offered = self.doors.of(&driver.name);
-        let is_offered = |export: &&Named| offered.iter().any(|one| one.name == export.name);
+        let names: BTreeSet<&str> = offered.iter().map(|one| &*one.name).collect();
+        let is_offered = |export: &&Named| names.contains(&*export.name);
         let offered: Vec<Named> = current.exports.iter().filter(is_offered).cloned().collect();
         self.offer(driver, &offered).map(drop)
     }
@@ -171,13 +173,14 @@ impl Running {
         let trims_to_zero = driver.policies.trims_to_zero(&current.policy);
         let exports = driver.room().exports(&current, trims_to_zero)?;
         let before = self.doors.of(&driver.name);
-        let known = |name: &str| before.iter().find(|one| one.name == name);
+        let offered: BTreeMap<&str, &Export> = before.iter().map(|one| (&*one.name, one)).collect();
+        let known = |name: &str| offered.get(name).copied();
+        let wanted = Named::by_name(wanted);
         let is_wanted = |named: &Named| {
-            let is_same = |other: &&Named| other.name == named.name;
-            let other = wanted.iter().find(is_same);
+            let other = wanted.get(&*named.name);
             other.is_some_and(|other| known(&named.name).is_some() || named.may_become(other))
         };
-        let gone = before.iter().filter(|one| !wanted.iter().any(|other| other.name == one.name));
+        let gone = before.iter().filter(|one| !wanted.contains_key(&*one.name));
         let gone = gone.map(|one| format!("export '{}' accepts no more clients", one.name));
         let mut changes: Vec<String> = gone.collect();
         let change = |(named, now): (&Named, &Export)| match known(&named.name) {

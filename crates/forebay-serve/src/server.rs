@@ -3,6 +3,7 @@
 // Allowed because this module works with threads and their signals.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
@@ -295,15 +296,14 @@ pub(crate) fn refuse_doubles(config: &Config) -> Result<(), Error> {
         let names = back.exports.iter().map(|export| &export.name);
         names.into_iter().try_for_each(|name| refuse_control_characters("export ", name))?;
     }
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: BTreeSet<&str> = BTreeSet::new();
     for export in config.backs.iter().flat_map(|back| &back.exports) {
-        if names.contains(&export.name.as_str()) {
+        if !names.insert(&export.name) {
             return Err(unfit(format!(
                 "export '{}': got two of that name, expected each name once",
                 export.name
             )));
         }
-        names.push(&export.name);
     }
     let mut files: Vec<(FileIdentity, &str)> = Vec::new();
     for back in &config.backs {

@@ -6,12 +6,13 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use forebay_core::contract::policy::{Done, Figure, Gauge};
+use forebay_core::contract::policy::{Done, Figure, Gauge, GaugeOf};
 use forebay_core::contract::volume::{VolumeEvent, VolumeState, VolumeWork};
 use forebay_core::{Completion, Fault, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 use hdrhistogram::Histogram;
 
+use crate::broken::BrokenPromise;
 use crate::config::Named;
 use crate::figures::{DiskFigures, ExportFigures};
 use crate::front::Front;
@@ -92,6 +93,27 @@ impl Tally {
                 (tally.figures.clients, tally.figures.under_way) = (clients, under_way);
             }
             tally.promise(named.promise);
+        }
+    }
+
+    /// Takes over what the policy owes to the clients of promises, and what they have received.
+    pub(crate) fn receive(&mut self, gauges: &[Gauge]) {
+        for gauge in gauges {
+            let GaugeOf::Tenant(tenant) = gauge.of else { continue };
+            let Some(export) = self.exports.get_mut(tenant as usize) else { continue };
+            match gauge.name {
+                "owed_units" => export.figures.owed = gauge.value,
+                "received_units" => export.figures.received = gauge.value,
+                _ => {}
+            }
+        }
+    }
+
+    /// Records which promises were broken in the last minute.
+    pub(crate) fn broke(&mut self, broken: Vec<BrokenPromise>) {
+        self.exports.iter_mut().for_each(|export| export.figures.broken = None);
+        for BrokenPromise { export, why } in broken {
+            self.exports[export].figures.broken = Some(why);
         }
     }
 
@@ -285,8 +307,12 @@ impl Counting {
         self.journal.look_at_disks(&front.tally.lanes);
         let refused = front.tally.exports.iter().map(|export| export.figures.refused).sum();
         self.journal.look_at_refused(wall, refused);
+        let known = gauges.as_deref().unwrap_or_default();
+        front.tally.receive(known);
         let exports = front.tally.exports.iter().map(|export| &export.figures);
-        self.journal.look_at(wall, exports, gauges.as_deref().unwrap_or_default());
+        if let Some(broken) = self.journal.look_at(wall, exports, known) {
+            front.tally.broke(broken);
+        }
         if let (Some(pair), Some(gauges)) = (&self.pair, &gauges) {
             pair.borrow_mut().look(wall, gauges);
         }
@@ -343,7 +369,8 @@ mod tests {
         let named = Named::all("a");
         let mut tally = Tally::new(&[named], "noop", &[]);
         let longest = |tally: &mut Tally, at_s: u64| {
-            tally.at(Nanos::from_millis(at_s * 1000)).exports[0].recent().max() / 1000
+            let recent = tally.at(Nanos::from_millis(at_s * 1000)).exports[0].recent();
+            recent.longest_ms().unwrap_or(0.0) as u64
         };
         answer(&mut tally, 1, 500, false);
         answer(&mut tally, 6, 20, false);

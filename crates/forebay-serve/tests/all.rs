@@ -4,5 +4,6 @@
 
 mod control;
 mod flash;
+mod reload;
 mod serve;
 mod volumes;

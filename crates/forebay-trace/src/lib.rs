@@ -32,6 +32,7 @@ pub mod order;
 pub mod partition;
 
 mod rows;
+pub mod served;
 pub mod streams;
 mod suggest;
 pub mod table;

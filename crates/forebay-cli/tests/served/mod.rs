@@ -57,19 +57,20 @@ impl Serving {
     /// Starts a command like [`of`](Self::of). Returns its messages if it ends without serving.
     fn try_start(command: &mut Command) -> Result<(Serving, String), String> {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let said = BufReader::new(child.stderr.take().unwrap());
+        let mut serving = Serving { child, said, uri: String::new() };
         let mut all = String::new();
         loop {
             let mut line = String::new();
-            if said.read_line(&mut line).unwrap() == 0 {
-                child.wait().unwrap();
+            if serving.said.read_line(&mut line).unwrap() == 0 {
+                serving.child.wait().unwrap();
                 return Err(all);
             }
             if let Some((_, uri)) = line.trim_end().split_once(" at ")
                 && line.contains("serving")
             {
-                let uri = uri.to_string();
-                return Ok((Serving { child, said, uri }, all));
+                serving.uri = uri.to_string();
+                return Ok((serving, all));
             }
             all += &line;
         }

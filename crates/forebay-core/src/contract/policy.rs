@@ -196,6 +196,8 @@ pub enum GaugeOf {
     Part(&'static str),
     /// This lane.
     Lane(Lane),
+    /// The clients that share this promise, by its number.
+    Tenant(u32),
 }
 
 impl<P: Policy + ?Sized> Policy for Box<P> {

@@ -24,17 +24,8 @@
 //! at most three quarters of the window are taken. If a promised I/O is overdue by as much time as it
 //! had, others are no longer held back for it, because a device may never answer it.
 //!
-//! **Deferred work.** A drive with a write cache acknowledges writes before performing them, and
-//! the deferred writes then compete with promised reads. If a promised I/O is at the device much
-//! longer than estimated, the difference between cost and measured time of each unpromised write is
-//! *owed* from then on. Unpromised writes enter only when enough of this debt has been paid, which
-//! happens while the device is empty, and more slowly while it is not. The difference of promised
-//! writes is owed too, and all unpromised I/Os wait until it has been paid: without pauses, the drive
-//! would have to perform these writes while promised I/Os wait. From the first I/O
-//! on, the whole difference is owed. While promised I/Os take as long as estimated, the share that
-//! is owed shrinks to zero within [`OWED_BOUNDS`]. If promised I/Os take too long at some share, the
-//! whole is owed again, and the share then shrinks only half as far before it shrinks more slowly, by
-//! 1 / [`CAREFUL`]. Otherwise, such a drive would fill its cache and then empty it again and again.
+//! **Deferred work** of drives with a write cache is *owed*, and other I/Os wait until it has been paid
+//! ([`deferred`]).
 //!
 //! **A wrong capacity.** If the device is slower than the capacity says, small I/Os take longer than a
 //! unit. Their actual time is measured in periods that have no others, and in which the device was
@@ -47,6 +38,8 @@
 //! show that time, so I/Os are charged estimates, which completions correct.
 //!
 //! Invariant: if the device is empty and nothing is owed, any I/O may enter.
+
+mod deferred;
 
 use crate::contract::request::{Op, Request, RequestId};
 use crate::contract::time::Nanos;
@@ -339,6 +332,15 @@ impl DeviceTime {
         }
     }
 
+    /// Returns the cost of an I/O in thousandths of a unit.
+    #[inline]
+    pub(super) fn units_milli(&self, io: &Request) -> u64 {
+        match self.is_unit(io.op, io.len) {
+            true => 1000,
+            false => self.cost(io.op, io.len).0.saturating_mul(1000) / self.unit.0.max(1),
+        }
+    }
+
     /// Returns the cost of a request with all its parts in whole units, rounded to the nearest, at
     /// least 1.
     #[inline]
@@ -485,19 +487,6 @@ impl DeviceTime {
         }
     }
 
-    /// Returns how much of the debt has been paid since its last update.
-    fn paid_until(&self, now: Nanos) -> Nanos {
-        let since = now - self.owed_since;
-        if self.inside.is_empty() { since } else { Nanos(since.0 / PAID_BUSY) }
-    }
-
-    /// Updates the debt to the time `now`.
-    fn pay(&mut self, now: Nanos) {
-        let paid = self.paid_until(now);
-        (self.owed, self.owed_promised) = (self.owed - paid, self.owed_promised - paid);
-        self.owed_since = now;
-    }
-
     /// Records that an I/O enters the device.
     pub(super) fn enter(&mut self, now: Nanos, io: &Request, deadline: Option<Nanos>) {
         self.pay(now);
@@ -586,44 +575,6 @@ impl DeviceTime {
         let took = Nanos(self.busy.0 / u64::from(self.left_all.max(1)));
         let took = took.min(self.small + self.small);
         self.small = Nanos((3 * self.small.0 + took.0) / 4).max(self.unit);
-    }
-
-    /// Updates the debt after `io` has completed.
-    fn defer(&mut self, now: Nanos, io: &InDevice, took: Nanos, excess: Nanos, window: Nanos) {
-        let is_promised = io.deadline.is_some();
-        let is_first = self.disturbed.is_none() && self.shortest > Nanos::ZERO;
-        if is_promised && excess.0 > window.0 / 2 || is_first {
-            self.disturb(now);
-        }
-        let Some(disturbed) = self.disturbed.filter(|_| io.is_write()) else { return };
-        let share = self.owed_share(now - disturbed);
-        let owed = share.of(io.cost - took);
-        self.has_deferred |= owed > Nanos::ZERO;
-        self.owed += owed;
-        if is_promised {
-            // Times vary: only what these writes take less on average is deferred.
-            let paid = share.of(took - io.cost);
-            self.owed = self.owed - paid;
-            self.owed_promised = self.owed_promised + owed - paid;
-        }
-    }
-
-    /// Records that a promised I/O took too long, or that the first I/O has completed.
-    fn disturb(&mut self, now: Nanos) {
-        let share = self.disturbed.map_or(Share::ALL, |at| self.owed_share(now - at));
-        // Several in a row say no more than the first one.
-        if self.has_deferred && share.0 < Share::ALL.0 - Share::ALL.0 / CAREFUL {
-            self.careful = share.half_way_to_all();
-        }
-        (self.disturbed, self.has_deferred) = (Some(now), false);
-    }
-
-    /// Returns the owed share of deferred work, some time after a promised I/O took too long.
-    fn owed_share(&self, since: Nanos) -> Share {
-        let quick = Share::ALL.without(since, self.owed_for);
-        let until_careful = self.owed_for - self.careful.of(self.owed_for);
-        let slow_for = Nanos(self.owed_for.0.saturating_mul(CAREFUL));
-        Share(quick.0.max(self.careful.without(since - until_careful, slow_for).0))
     }
 }
 

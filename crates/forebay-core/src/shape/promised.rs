@@ -35,12 +35,15 @@
 //! Departures: with unequal costs, RTT is no longer optimal; shares of the unpromised requests do
 //! not consider reservations; streams are found by a linear scan of those that wait.
 
+mod received;
+
 use super::device_time::{DeviceTime, Share};
 use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::policy::{Gauge, GaugeOf};
 use crate::contract::request::{Flags, Lane, Op, Request, RequestId};
 use crate::contract::time::Nanos;
 use crate::rtt::{Rtt, SERVICE};
+use received::Received;
 
 /// The maximum time for which I/Os may occupy the device if there are no promises.
 const WINDOW_WITHOUT_PROMISES: Nanos = Nanos::from_millis(100);
@@ -64,6 +67,7 @@ struct Tenant {
     share: u128,
     /// The virtual time by which its clients share.
     clients_time: u128,
+    received: Received,
 }
 
 /// A client is behind if another client of its tenant has received this many small requests more.
@@ -93,6 +97,9 @@ pub struct Promised {
     /// The clients with waiting kept requests, and those with other waiting requests.
     kept: Vec<usize>,
     rest: Vec<usize>,
+    /// The tenants with a promise beyond which requests wait, and the time of the last call.
+    waiting: Vec<usize>,
+    now: Nanos,
     virtual_time: u128,
     device: DeviceTime,
     window: Nanos,
@@ -122,6 +129,8 @@ impl Promised {
             clients: Vec::new(),
             kept: Vec::new(),
             rest: Vec::new(),
+            waiting: Vec::new(),
+            now: Nanos::ZERO,
             virtual_time: 0,
             device: DeviceTime::new(),
             window: Nanos::ZERO,
@@ -152,7 +161,8 @@ impl Promised {
         while self.tenants.len() < tenants {
             let promise = self.promises.get(self.tenants.len()).or(self.promises.last());
             let promise = promise.copied().unwrap_or(Promise { kept: None, weight: 1 });
-            self.tenants.push(Tenant { promise, came: false, share: 0, clients_time: 0 });
+            let (came, share, clients_time, received) = (false, 0, 0, Received::default());
+            self.tenants.push(Tenant { promise, came, share, clients_time, received });
         }
         self.reserve();
     }
@@ -167,6 +177,17 @@ impl Promised {
     fn has_rest(&self, tenant: usize, backlog: &Backlog) -> bool {
         let mut clients = self.rest.iter().filter(|client| self.tenant_of(**client) == tenant);
         clients.any(|client| backlog.waiting(class_of(*client) + 1) > 0)
+    }
+
+    /// Records that no requests of tenants wait any more, if that is so.
+    fn end_waits(&mut self, now: Nanos, backlog: &Backlog) {
+        for place in (0..self.waiting.len()).rev() {
+            let tenant = self.waiting[place];
+            if !self.has_rest(tenant, backlog) {
+                self.waiting.swap_remove(place);
+                self.tenants[tenant].received.ends(now);
+            }
+        }
     }
 
     /// Returns whether requests of a client wait.
@@ -334,6 +355,13 @@ impl Recombine for Promised {
         let kept = known.promise.kept.as_mut();
         let is_kept = kept.is_some_and(|(rtt, _)| !gives_way && at.admits(rtt, units, waiting));
         let class = class_of(client) + usize::from(!is_kept);
+        if let Some((rtt, _)) = &known.promise.kept
+            && !is_kept
+            && request.op.moves_data()
+            && known.received.waits(at.now, rtt, units)
+        {
+            self.waiting.push(tenant);
+        }
         if backlog.waiting(class) == 0 {
             if !is_kept && !self.has_rest(tenant, backlog) {
                 let known = &mut self.tenants[tenant];
@@ -369,9 +397,13 @@ impl Recombine for Promised {
     }
 
     fn next(&mut self, at: Moment, _lane: Lane, backlog: &Backlog) -> Option<usize> {
-        (self.is_saturated, self.wakeup) = (false, None);
+        (self.is_saturated, self.wakeup, self.now) = (false, None, at.now);
         self.kept.retain(|client| backlog.waiting(class_of(*client)) > 0);
+        let before = self.rest.len();
         self.rest.retain(|client| backlog.waiting(class_of(*client) + 1) > 0);
+        if self.rest.len() < before {
+            self.end_waits(at.now, backlog);
+        }
         if let Some((deadline, client)) = self.first_due(backlog) {
             let class = self.choose(at.now, class_of(client), Some(deadline), backlog)?;
             self.charge_client(client);
@@ -407,6 +439,10 @@ impl Recombine for Promised {
     fn sent(&mut self, now: Nanos, io: &Request) -> Flags {
         let deadline = self.chosen.take().and_then(|chosen| chosen.deadline);
         self.device.enter(now, io, deadline);
+        if !self.waiting.is_empty() {
+            let (tenant, milli) = (self.tenant_of(io.stream as usize), self.device.units_milli(io));
+            self.tenants[tenant].received.sent(milli);
+        }
         if deadline.is_some() { Flags::PROMISED } else { Flags::NONE }
     }
 
@@ -461,6 +497,11 @@ impl Recombine for Promised {
             [iops("capacity_iops", capacity), iops("small_iops", measured)]
         });
         let window = ms("window_ms", self.device.shortened(self.window));
-        [window, ms("device_tail_ms", self.device.tail())].into_iter().chain(rates).collect()
+        let received = self.tenants.iter().enumerate().filter_map(|(at, tenant)| {
+            let (rtt, _) = tenant.promise.kept.as_ref()?;
+            Some(tenant.received.gauges(self.now, at, rtt))
+        });
+        let all = [window, ms("device_tail_ms", self.device.tail())];
+        all.into_iter().chain(rates).chain(received.flatten()).collect()
     }
 }

@@ -283,6 +283,7 @@ impl Array {
                 stream: request.stream,
                 at: plan.now,
                 durable: request.flags.has(Flags::FUA),
+                promised: request.flags.has(Flags::PROMISED),
             };
             offset = end;
             let task = match request.op {

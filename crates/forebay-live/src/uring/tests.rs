@@ -1,10 +1,10 @@
 use forebay_core::Lane;
 
 use super::*;
+use crate::priority::REAL_TIME;
 use crate::target::TargetOptions;
 
 const LANE: Lane = 0;
-const REAL_TIME: u16 = 0x2004;
 
 /// Returns the I/O priority of an entry, which is in its third and fourth byte.
 fn priority_of(entry: &Entry) -> u16 {
@@ -23,6 +23,8 @@ fn ios_that_a_promise_depends_on_have_the_real_time_class() {
     let Ok(mut uring) = Uring::new(vec![target], 4) else {
         return; // The kernel denies io_uring.
     };
+    assert_eq!(uring.priority, promised_priority());
+    // Even if this process may not use the class.
     uring.priority = REAL_TIME;
     let buf = uring.pool.take(8192);
     let piece = |at| Piece { buf, at, len: 4096 };
@@ -43,7 +45,7 @@ fn ios_that_a_promise_depends_on_have_the_real_time_class() {
                     };
                     let extent = Extent { offset: 0, len: io.len };
                     uring.slots = vec![Slot::new(io, Nanos::ZERO, extent)];
-                    uring.slots[0].pieces.clone_from(&pieces);
+                    uring.slots[0].lent.pieces.clone_from(&pieces);
                     let entry = uring.entry(0);
                     assert_eq!(priority_of(&entry), expected, "{io:?}");
                 }

@@ -29,7 +29,7 @@ impl Figures {
 
     fn exports(&self, page: &mut Page) {
         type Of = fn(&ExportFigures) -> f64;
-        let figures: [(&str, &str, &str, Of); 16] = [
+        let figures: [(&str, &str, &str, Of); 19] = [
             ("clients", "gauge", "Clients that are connected.", |one| one.clients as f64),
             ("requests_under_way", "gauge", "Outstanding requests.", |one| one.under_way as f64),
             ("reads_total", "counter", "Successful reads.", |one| one.reads as f64),
@@ -72,6 +72,24 @@ impl Figures {
                 "Outstanding reads and writes covered by the promise that are \
                 late already.",
                 |one| one.overdue as f64,
+            ),
+            (
+                "owed_total",
+                "counter",
+                "Requests that the promise owed while requests waited.",
+                |one| one.owed,
+            ),
+            (
+                "received_total",
+                "counter",
+                "Requests served in that time, counted as small ones.",
+                |one| one.received,
+            ),
+            (
+                "promise_broken",
+                "gauge",
+                "1 if the promise was broken in the last minute, 0 if not.",
+                |one| f64::from(u8::from(one.broken.is_some())),
             ),
             ("disk_seconds_total", "counter", "Disk time used by its requests.", |one| one.disk_s),
             (

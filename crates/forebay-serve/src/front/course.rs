@@ -259,7 +259,9 @@ impl Front {
         self.look_at_outstanding(now);
         if let Some(policy) = &self.policy {
             self.tally.counted = policy.borrow().figures();
-            self.tally.gauges = policy.borrow().gauges();
+            let gauges = policy.borrow().gauges();
+            self.tally.receive(&gauges);
+            self.tally.gauges = gauges;
             // A policy that is being opened does not have all of its predecessor's work yet.
             if self.course != Course::Held || self.tally.volume.is_none() {
                 let volume = policy.borrow().volume();

@@ -77,7 +77,7 @@ impl Steps {
 
     /// Returns the maximum recent latency of an export in milliseconds.
     fn longest_ms(&self, export: usize) -> u64 {
-        self.front.tally.exports[export].recent().max() / 1000
+        self.front.tally.exports[export].recent().longest_ms().unwrap_or(0.0) as u64
     }
 }
 

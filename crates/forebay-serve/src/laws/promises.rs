@@ -7,19 +7,24 @@
 
 mod nearby;
 mod overstated;
+mod real_time;
 mod shared;
 mod static_partition;
 
 use std::collections::VecDeque;
 
 use forebay_core::catalog::{DeviceSet, FlashLane, build_placed, volume_bytes};
-use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::contract::policy::{AnyPolicy, Gauge, GaugeOf};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::rtt::Rtt;
-use forebay_core::{Device, Done, Flags, Nanos, Observer, Op, Request, Slots, Workload, simulate};
+use forebay_core::{
+    Completion, Device, Done, Flags, Nanos, Observer, Op, Policy, Request, Slots, Workload,
+    simulate,
+};
 use forebay_live::LEN_MAX;
 
 use super::longer;
+use crate::broken::is_short;
 use crate::config::{Back, Named, On, Promise};
 
 /// A tenant that keeps `depth` requests of `len` bytes outstanding.
@@ -246,6 +251,20 @@ impl Observer for Counts {
     }
 }
 
+/// Returns whether a policy with promises reports that an export received less than its promise while
+/// its requests waited.
+fn is_owed(policy: &AnyPolicy, export: usize, promise: Promise) -> bool {
+    let gauges = policy.gauges();
+    let of = |name: &str| {
+        let is_it =
+            |gauge: &&Gauge| gauge.name == name && gauge.of == GaugeOf::Tenant(export as u32);
+        gauges.iter().find(is_it).map_or(0.0, |gauge| gauge.value)
+    };
+    let (owed, received) = (of("owed_units"), of("received_units"));
+    println!("export {export}: {received:.0} of {owed:.0} received while requests waited");
+    is_short(owed, received, promise.iops as f64 * promise.within.as_secs_f64() + 1.0)
+}
+
 impl Bed {
     fn run(&self, spec: &str, steady: &[Steady], greedy: Greedy, most: u64) -> (Counts, Nanos) {
         self.serve(spec, Tenants::new(self, steady, greedy, most))
@@ -258,6 +277,10 @@ impl Bed {
         let in_time = vec![0; steady().count()];
         let mut counts = Counts { within, in_time, greedy: 0, greedy_bytes: 0 };
         let end = simulate::run(&mut policy, &mut self.devices.clone(), &mut tenants, &mut counts);
+        for (stream, (steady, _)) in tenants.steady.iter().enumerate() {
+            let promise = Promise { iops: steady.planned_iops(stream), within: steady.within };
+            assert!(!is_owed(&policy, stream, promise), "tenant {stream}: too few requests served");
+        }
         (counts, end)
     }
 

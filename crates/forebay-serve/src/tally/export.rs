@@ -11,6 +11,46 @@ use crate::protocol::{Command, Header};
 /// The minimum time for which a latency counts as recent.
 const RECENT: Nanos = Nanos::from_millis(5000);
 
+/// Latencies in microseconds. As long as there are none, they take no memory, because a server may
+/// have thousands of exports that nobody uses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Latencies(Option<Histogram<u64>>);
+
+impl Latencies {
+    fn record(&mut self, took: Nanos) {
+        let us = (took.0 / 1000).clamp(1, LATENCY_MAX_US);
+        self.0.get_or_insert_with(empty).saturating_record(us);
+    }
+
+    /// Returns the latencies of both.
+    fn and(self, other: &Latencies) -> Latencies {
+        match (self.0, &other.0) {
+            (Some(mut both), Some(other)) => {
+                // Both histograms have the same bounds.
+                let _ = both.add(other);
+                Latencies(Some(both))
+            }
+            (one, other) => Latencies(one.or_else(|| other.clone())),
+        }
+    }
+
+    /// Returns the latency in milliseconds that this share of the requests did not exceed; None if
+    /// there are no latencies.
+    pub(crate) fn quantile_ms(&self, share: f64) -> Option<f64> {
+        self.0.as_ref().map(|latencies| latencies.value_at_quantile(share) as f64 / 1e3)
+    }
+
+    /// Returns the highest latency in milliseconds.
+    pub(crate) fn longest_ms(&self) -> Option<f64> {
+        self.0.as_ref().map(|latencies| latencies.max() as f64 / 1e3)
+    }
+
+    /// Returns how many latencies were at most `ms` milliseconds.
+    pub(crate) fn count_until(&self, ms: f64) -> u64 {
+        self.0.as_ref().map_or(0, |latencies| latencies.count_between(0, (ms * 1e3) as u64))
+    }
+}
+
 /// The counts of one export.
 #[derive(Clone, Debug)]
 pub(crate) struct ExportTally {
@@ -18,9 +58,9 @@ pub(crate) struct ExportTally {
     pub(crate) figures: ExportFigures,
     /// Latencies of successful reads and writes in microseconds, from the complete receipt of a
     /// request to its answer.
-    pub(crate) latency_us: Histogram<u64>,
+    pub(crate) latency_us: Latencies,
     /// The latencies since `since`, and those of the period before.
-    recent_us: [Histogram<u64>; 2],
+    recent_us: [Latencies; 2],
     since: Nanos,
     /// The bound of the promise.
     pub(super) within: Option<Nanos>,
@@ -57,11 +97,10 @@ pub(crate) struct Answered {
 impl ExportTally {
     pub(super) fn new(named: &Named) -> ExportTally {
         let figures = ExportFigures { name: named.name.clone(), ..ExportFigures::default() };
-        let recent_us = [empty(), empty()];
         let mut tally = ExportTally {
             figures,
-            latency_us: empty(),
-            recent_us,
+            latency_us: Latencies::default(),
+            recent_us: Default::default(),
             since: Nanos::ZERO,
             within: None,
             covered: 0,
@@ -79,6 +118,7 @@ impl ExportTally {
         let figures = &mut self.figures;
         if (self.within, figures.keep_iops) != (within, iops) {
             (figures.kept, figures.kept_in_time, figures.kept_failed) = (0, 0, 0);
+            (figures.owed, figures.received, figures.broken) = (0.0, 0.0, None);
         }
         figures.keep_iops = iops;
         figures.within_ms = within.map(|within| within.0 as f64 / 1e6);
@@ -119,11 +159,9 @@ impl ExportTally {
     }
 
     /// Returns the latencies of the last five to ten seconds.
-    pub(crate) fn recent(&self) -> Histogram<u64> {
-        let mut both = self.recent_us[0].clone();
-        // Both histograms have the same bounds.
-        let _ = both.add(&self.recent_us[1]);
-        both
+    pub(crate) fn recent(&self) -> Latencies {
+        let [now, before] = &self.recent_us;
+        now.clone().and(before)
     }
 
     /// Discards latencies that are no longer recent.
@@ -132,10 +170,10 @@ impl ExportTally {
             return;
         }
         if now - self.since >= RECENT + RECENT {
-            self.recent_us[0].reset();
+            self.recent_us[0] = Latencies::default();
         }
         self.recent_us.swap(0, 1);
-        self.recent_us[0].reset();
+        self.recent_us[0] = Latencies::default();
         self.since = now;
     }
 
@@ -166,9 +204,8 @@ impl ExportTally {
             }
         }
         figures.latency_s += how.took.0 as f64 / 1e9;
-        let us = (how.took.0 / 1000).clamp(1, LATENCY_MAX_US);
-        self.latency_us.saturating_record(us);
-        self.recent_us[0].saturating_record(us);
+        self.latency_us.record(how.took);
+        self.recent_us[0].record(how.took);
     }
 }
 

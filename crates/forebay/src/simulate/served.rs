@@ -1,14 +1,15 @@
 //! A disk or volume of `forebay serve`'s configuration as policies and devices of a simulation, so
 //! that a trace of its clients is replayed under the same policy and promises.
 //!
-//! The policies are the specs that the server builds. If exports have promises or weights, stream
-//! `i` of the simulation is export `i`: connections of an export are one client. The configuration itself is read by the face
-//! ([`Session::served_disk`]), because this library knows no driver.
+//! The policies are the specs that the server builds, and streams have the numbers that they have in
+//! the server ([`forebay_trace::served`]), so that connections share the promise of their export. The
+//! configuration itself is read by the face ([`Session::served_disk`]), because this library knows no
+//! driver.
 
 use forebay_core::contract::policy::Class;
 use forebay_core::{Done, Nanos};
 use forebay_trace::Reader;
-use forebay_trace::by_export::ByExport;
+use forebay_trace::served::{Served, ServedStreams};
 
 use crate::devices::OpenDevice;
 use crate::error::Error;
@@ -26,8 +27,8 @@ pub struct ServedDisk {
     pub drives: Option<ServedDrives>,
     /// The exports.
     pub exports: Vec<ServedExport>,
-    /// Whether the server's policy knows exports, as promises and weights require.
-    pub has_streams_of_exports: bool,
+    /// What the server's policy treats as streams.
+    pub streams: ServedStreams,
     /// Returns the spec that the server builds from a policy: the policy with the promises above it.
     pub shaped: Shaped,
 }
@@ -66,7 +67,7 @@ impl ServedDisk {
         self.policies(given).iter().map(|policy| (self.shaped)(policy)).collect()
     }
 
-    /// Reads the trace. Its streams are exports if the server's are.
+    /// Reads the trace, whose streams become those of the server's policy.
     pub(super) fn input(
         &self,
         source: &SourceAsk,
@@ -75,22 +76,20 @@ impl ServedDisk {
         session: &mut dyn Session,
     ) -> Result<Input, Error> {
         let exports: Vec<String> = self.exports.iter().map(|one| one.name.clone()).collect();
-        let is_by_export = self.has_streams_of_exports;
-        let as_exports = move |reader: Box<dyn Reader>| -> Box<dyn Reader> {
-            match is_by_export {
-                true => Box::new(ByExport::with_exports(reader, &exports)),
-                false => reader,
-            }
+        let (path, served) = (trace.name().to_path_buf(), self.streams);
+        let as_served = move |reader: Box<dyn Reader>| -> Box<dyn Reader> {
+            Box::new(Served::new(reader, path.clone(), exports.clone(), served))
         };
-        source.read_as(trace, streams.by(), as_exports, session)
+        source.read_as(trace, streams.by(), as_served, session)
     }
 
-    /// Returns the promises as classes of service, by stream; empty if nothing is promised.
+    /// Returns the promises as classes of service, by export, and that of requests that belong to no
+    /// export; empty if nothing is promised.
     pub(super) fn promises(&self) -> Vec<Option<Class>> {
         let class = |export: &ServedExport| {
             Some(Class { name: export.name.clone(), within: export.within? })
         };
-        let promises: Vec<Option<Class>> = self.exports.iter().map(class).collect();
+        let promises: Vec<Option<Class>> = self.exports.iter().map(class).chain([None]).collect();
         match promises.iter().all(Option::is_none) {
             true => Vec::new(),
             false => promises,
@@ -109,10 +108,11 @@ pub(super) fn classes(promises: &[Option<Class>]) -> Vec<Class> {
 /// Returns the class in which a request is reported. The policy serves promised requests in its first
 /// class. As in the server, promises are about reads and writes.
 pub(super) fn class_of(promises: &[Option<Class>], done: &Done) -> u16 {
-    let stream = done.request.stream as usize;
-    let is_promised = promises.get(stream).is_some_and(Option::is_some);
+    // Streams of an export are equal modulo this number.
+    let export = done.request.stream as usize % promises.len();
+    let is_promised = promises[export].is_some();
     match done.class == 0 && is_promised && done.request.op.moves_data() {
-        true => promises[..stream].iter().flatten().count() as u16,
+        true => promises[..export].iter().flatten().count() as u16,
         false => promises.iter().flatten().count() as u16,
     }
 }

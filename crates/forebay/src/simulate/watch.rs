@@ -23,7 +23,7 @@ pub(super) struct Watch<'a> {
     pub(super) slices: Option<Slices>,
     pub(super) judged: Option<Judged>,
     pub(super) late: Option<&'a LateCount>,
-    /// The promises of exports, by stream.
+    /// The promises of exports (see [`super::Bed::promises`]).
     pub(super) promises: &'a [Option<Class>],
 }
 

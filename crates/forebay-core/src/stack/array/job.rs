@@ -8,6 +8,7 @@ use super::method::Method;
 use super::salvage::Salvage;
 use super::unit::Unit;
 use crate::contract::bytes::{Buf, Bytes};
+use crate::contract::request::Flags;
 
 /// The purpose of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +133,12 @@ impl Job {
         self.parts.first().map_or(crate::contract::request::BACKGROUND, |part| part.stream)
     }
 
+    /// Returns the flags of the job's I/Os, apart from durability.
+    pub(super) fn flags(&self) -> Flags {
+        let is_promised = self.parts.iter().any(|part| part.promised);
+        if is_promised { Flags::PROMISED } else { Flags::NONE }
+    }
+
     /// Computes which chunks the parts touch and which bytes of them, in multiples of `grain`, or
     /// complete chunks if `whole`.
     pub(super) fn span(&mut self, chunk: u32, grain: u32, whole: bool) {
@@ -214,6 +221,7 @@ mod tests {
                 stream: 0,
                 at: crate::contract::time::Nanos::ZERO,
                 durable: false,
+                promised: false,
             })
             .collect();
         job

@@ -25,6 +25,8 @@ pub(super) struct Part {
     pub(super) at: Nanos,
     /// Whether the write must be durable before it is answered.
     pub(super) durable: bool,
+    /// Whether a promise depends on the request.
+    pub(super) promised: bool,
 }
 
 impl Part {
@@ -254,6 +256,7 @@ mod tests {
             stream: 0,
             at: Nanos::ZERO,
             durable: false,
+            promised: false,
         }
     }
 

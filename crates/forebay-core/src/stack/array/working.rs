@@ -9,7 +9,7 @@ use super::unit::{Place, Unit};
 use super::{Array, JOB, KIND};
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::request::{Flags, Op};
+use crate::contract::request::Op;
 use crate::contract::time::Nanos;
 use crate::stack::placed::{Owner, Plan, Planned};
 
@@ -89,7 +89,7 @@ impl Array {
             len: job.hi - job.lo,
             bytes: Bytes::NONE,
             stream: job.stream(),
-            flags: Flags::NONE,
+            flags: job.flags(),
             token: JOB << KIND | u64::from(key) << 8 | role as u64,
         })
     }

@@ -199,7 +199,7 @@ impl Array {
             return;
         };
         let durable = job.parts.iter().any(|part| part.durable) && !self.is_fresh();
-        let flags = if durable { Flags::FUA } else { Flags::NONE };
+        let flags = if durable { io.flags.with(Flags::FUA) } else { io.flags };
         plan.io(Planned { bytes: content, flags, ..io });
         self.jobs[key as usize].left += 1;
         if !self.is_fresh() {
