@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn units_begin_at_the_floor_and_never_go_below() {
-        let floor = 1 << RAID6;
+        let floor = 1u8 << RAID6;
         let costs = Objective { floor, ..Objective::default() }.weigh(Costs::paper_hdd());
         let mut rule = BonusMalus::new(Factor::ONE);
         let mut unit = rule.begin(&costs, RAID10, 0, 0);
