@@ -369,7 +369,7 @@ bench-serve:
 	@command -v fio >/dev/null || { echo "fio is not installed: nothing asks the servers" >&2; exit 1; }
 	cargo bench --profile dist -p forebay-cli --bench serve -- \
 	  --memory="$(BENCH_MEMORY)" --disk="$$(realpath "$(BENCH_FOLDER)")" $(BENCH_SERVE)
-	@echo "two tenants, a mount, a guest kernel, arrays, LevelDB: crates/forebay-cli/benches/serve/*.py say how"
+	@echo "two tenants, arrays, LevelDB: crates/forebay-cli/benches/serve/*.py say how"
 
 # Writes to a volume of six drives, and fio sending those drives the same I/Os. BENCH_DRIVES: a folder for six
 # files, or six block devices; what is on these is lost.

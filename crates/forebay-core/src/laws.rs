@@ -13,14 +13,13 @@ mod tests;
 
 use std::fmt;
 
-use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::device::Completion;
 use crate::contract::observer::Observer;
-use crate::contract::policy::{Cx, Done, Policy};
+use crate::contract::policy::{Done, Policy};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
-use crate::simulate;
 use crate::tape::{Call, Recorder, replay};
+use crate::{forward_policy, simulate};
 
 pub use bench::{Bench, LEAST, LEN_MAX, List};
 pub use cases::{PLACES, RequestRow, case, laid};
@@ -232,9 +231,8 @@ impl<P> std::ops::Deref for WakeupChecked<P> {
 }
 
 impl<P: Policy> Policy for WakeupChecked<P> {
-    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
-        self.policy.submit(cx, request, bytes);
-    }
+    forward_policy!(self => self.policy; submit complete wakeup wake pieces begin_stream servers);
+
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
         let io = self.policy.dispatch(now, lane);
         let past = self.policy.wakeup().filter(|&at| io.is_none() && at <= now);
@@ -243,20 +241,5 @@ impl<P: Policy> Policy for WakeupChecked<P> {
             self.broken = Some(Broken { law: Law::Ahead, said });
         }
         io
-    }
-    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
-        self.policy.complete(cx, done);
-    }
-    fn wakeup(&self) -> Option<Nanos> {
-        self.policy.wakeup()
-    }
-    fn wake(&mut self, cx: &mut Cx<'_>) {
-        self.policy.wake(cx);
-    }
-    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
-        self.policy.pieces(io, each);
-    }
-    fn servers(&self) -> &[u64] {
-        self.policy.servers()
     }
 }

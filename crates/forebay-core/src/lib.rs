@@ -22,6 +22,7 @@ pub mod elevator;
 mod index;
 pub mod laws;
 mod outstanding;
+pub mod random;
 pub mod rearrangement;
 pub mod replay;
 pub mod rtt;

@@ -3,11 +3,12 @@
 //! A [`Recorder`] records every call to a policy with its answer; [`replay`] makes the same calls
 //! to a new instance and fails at the first different answer.
 
-use crate::contract::bytes::{Bytes, Null, Piece};
+use crate::contract::bytes::{Bytes, Null};
 use crate::contract::device::Completion;
-use crate::contract::policy::{Class, Cx, Done, Figure, Finished, Gauge, Policy};
+use crate::contract::policy::{Cx, Done, Finished, Policy};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
+use crate::forward_policy;
 
 /// One call to a policy, with its answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +60,8 @@ impl<P: Policy> Recorder<P> {
 }
 
 impl<P: Policy> Policy for Recorder<P> {
+    forward_policy!(self => self.policy; pieces wakeup begin_stream figures gauges classes servers);
+
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         let before = cx.finished.len();
         self.policy.submit(cx, request, bytes);
@@ -81,30 +84,6 @@ impl<P: Policy> Policy for Recorder<P> {
         let before = cx.finished.len();
         self.policy.wake(cx);
         self.calls.push(Call::Wake(cx.now, cx.finished[before..].to_vec()));
-    }
-
-    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
-        self.policy.pieces(io, each);
-    }
-
-    fn wakeup(&self) -> Option<Nanos> {
-        self.policy.wakeup()
-    }
-
-    fn figures(&self) -> Vec<Figure> {
-        self.policy.figures()
-    }
-
-    fn gauges(&self) -> Vec<Gauge> {
-        self.policy.gauges()
-    }
-
-    fn classes(&self) -> &[Class] {
-        self.policy.classes()
-    }
-
-    fn servers(&self) -> &[u64] {
-        self.policy.servers()
     }
 }
 

@@ -14,4 +14,5 @@ mod laws;
 mod load;
 mod reference;
 mod shaping;
+mod streams;
 mod worked_example;

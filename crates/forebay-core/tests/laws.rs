@@ -73,7 +73,7 @@ fn specs() -> impl Iterator<Item = String> {
 const SERVED: &str = "served ";
 
 /// Builds a policy. Yardsticks obey the laws even if the device differs from their model.
-fn build(spec: &str, len_max: u32) -> Result<AnyPolicy, SpecError> {
+pub(crate) fn build(spec: &str, len_max: u32) -> Result<AnyPolicy, SpecError> {
     if let Some(scheduler) = spec.strip_prefix(SERVED) {
         let policy = build(scheduler, len_max)?;
         return Ok(Box::new(Served::new(policy, Nanos::from_micros(31))));

@@ -9,7 +9,7 @@
 use forebay_core::device::fixed::Fixed;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{
-    Bytes, Completion, Cx, Flags, Lane, Nanos, Observer, Op, Piece, Policy, Request, catalog,
+    Completion, Flags, Lane, Nanos, Observer, Op, Policy, Request, catalog, forward_policy,
     simulate,
 };
 
@@ -52,18 +52,11 @@ struct ReadyAtNine<P> {
 }
 
 impl<P: Policy> Policy for ReadyAtNine<P> {
-    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
-        self.policy.submit(cx, request, bytes);
-    }
+    forward_policy!(self => self.policy; submit complete pieces);
+
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
         self.ready |= now >= Nanos::from_millis(9);
         if self.ready { self.policy.dispatch(now, lane) } else { None }
-    }
-    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
-        self.policy.complete(cx, done);
-    }
-    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
-        self.policy.pieces(io, each);
     }
     fn wakeup(&self) -> Option<Nanos> {
         if self.ready { self.policy.wakeup() } else { Some(Nanos::from_millis(9)) }

@@ -13,6 +13,7 @@ use forebay_core::{Op, Request};
 
 use crate::lanes::Failure;
 use crate::memory::Memory;
+use forebay_core::random;
 
 /// The maximum length of an I/O in bytes.
 pub const LEN_MAX: u32 = 1 << 20;
@@ -25,12 +26,9 @@ pub fn payload(address: u64) -> u8 {
     word(at / 8).to_le_bytes()[(at % 8) as usize]
 }
 
-/// Returns a well-mixed number (the finalizer of SplitMix64).
+/// Returns word number `index` of the data of writes.
 fn word(index: u64) -> u64 {
-    let mixed = index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
+    random::mix(index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 /// Returns the data of writes: one period, plus the length of the longest I/O.

@@ -18,16 +18,7 @@ fn volume(folder: &Path, level: Level) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (0..6).map(|nth| folder.join(format!("v/{nth}"))).collect();
     fs::create_dir(folder.join("v")).unwrap();
     drives.iter().for_each(|drive| File::create(drive).unwrap().set_len(64 << 20).unwrap());
-    let how = Create {
-        level,
-        chunk_bytes: 65_536,
-        chunks: 4,
-        ssds: 0,
-        spares: 0,
-        overwrite: false,
-        costs: [None; 2],
-    };
-    create(&drives, how).unwrap();
+    create(&drives, Create::new(level)).unwrap();
     drives
 }
 

@@ -498,20 +498,7 @@ mod tests {
     fn losses_of_a_volume_are_passed_to_the_next_policy() {
         let folder = forebay_rig::Folder::new();
         let drives = folder.drives("", 6, 32 << 20);
-        let (level, overwrite) = (Level::RAID6, false);
-        create(
-            &drives,
-            Create {
-                level,
-                chunk_bytes: 65_536,
-                chunks: 4,
-                ssds: 0,
-                spares: 0,
-                overwrite,
-                costs: [None; 2],
-            },
-        )
-        .unwrap();
+        create(&drives, Create::new(Level::RAID6)).unwrap();
         let policies = Policies::Volume(find(&drives, true).unwrap().shape(), None);
         for (losses, owed) in [(0.0, 0.0), (3.0, 1.0)] {
             let lossy: AnyPolicy = Box::new(Lossy(losses));

@@ -108,16 +108,7 @@ mod tests {
 
     fn volume(folder: &Folder, prefix: &str) -> Vec<PathBuf> {
         let drives = folder.drives(prefix, 6, 32 << 20);
-        let how = Create {
-            level: Level::RAID6,
-            chunk_bytes: 65_536,
-            chunks: 4,
-            ssds: 0,
-            spares: 0,
-            overwrite: false,
-            costs: [None; 2],
-        };
-        create(&drives, how).unwrap();
+        create(&drives, Create::new(Level::RAID6)).unwrap();
         drives
     }
 

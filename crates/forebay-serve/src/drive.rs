@@ -6,8 +6,7 @@ use std::io;
 use std::rc::Rc;
 
 use forebay_core::contract::policy::{AnyPolicy, Done};
-use forebay_core::contract::volume::VolumeEvent;
-use forebay_core::{Bytes, Completion, Cx, Lane, Nanos, Piece, Policy, Request, Slots, Workload};
+use forebay_core::{Bytes, Lane, Nanos, Piece, Policy, Request, Slots, Workload, forward_policy};
 use forebay_live::{Ended, Lanes, SocketLanes, Waker};
 
 use crate::front::Front;
@@ -105,35 +104,10 @@ impl<L: SocketLanes> Lanes for Fronted<L> {
 pub(crate) struct Shared(pub(crate) Rc<RefCell<AnyPolicy>>);
 
 impl Policy for Shared {
-    #[inline]
-    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
-        self.0.borrow_mut().submit(cx, request, bytes);
-    }
-    #[inline]
-    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
-        self.0.borrow_mut().dispatch(now, lane)
-    }
-    #[inline]
-    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
-        self.0.borrow_mut().complete(cx, done);
-    }
-    #[inline]
-    fn wakeup(&self) -> Option<Nanos> {
-        self.0.borrow().wakeup()
-    }
-    fn wake(&mut self, cx: &mut Cx<'_>) {
-        self.0.borrow_mut().wake(cx);
-    }
-    #[inline]
-    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
-        self.0.borrow().pieces(io, each);
-    }
-    fn begin_stream(&mut self, stream: u32) {
-        self.0.borrow_mut().begin_stream(stream);
-    }
-    fn take_events(&mut self) -> Vec<VolumeEvent> {
-        self.0.borrow_mut().take_events()
-    }
+    forward_policy!(self => self.0.borrow_mut();
+        submit dispatch complete wake begin_stream take_events);
+
+    forward_policy!(self => self.0.borrow(); wakeup pieces);
 }
 
 /// Clients' requests as a workload.

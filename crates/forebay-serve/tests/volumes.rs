@@ -25,17 +25,7 @@ fn volume(folder: &Path) -> Vec<PathBuf> {
 fn volume_of(folder: &Path, level: Level, mib: u64) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (0..6).map(|nth| folder.join(format!("{nth}"))).collect();
     drives.iter().for_each(|path| holes(path, mib << 20));
-    let overwrite = false;
-    let how = Create {
-        level,
-        chunk_bytes: 65_536,
-        chunks: 4,
-        ssds: 0,
-        spares: 0,
-        overwrite,
-        costs: [None; 2],
-    };
-    forebay_volume::create(&drives, how).unwrap();
+    forebay_volume::create(&drives, Create::new(level)).unwrap();
     drives
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use forebay_core::random::{self, mix};
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 
 use crate::operation::{Operation, OperationError};
@@ -93,18 +94,12 @@ impl Writers {
         }
     }
 
-    /// Returns the next random number (SplitMix64).
-    fn draw(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        mixed(self.state)
-    }
-
     fn key(&mut self) -> Key {
         let number = match self.load.keys {
             Keys::Sequential => self.next,
             // A bijection of the counter, so that no key occurs twice.
-            Keys::Random => mixed(self.next.wrapping_add(self.load.seed << 32)),
-            Keys::Among(count) => mixed(self.draw() % count.max(1)),
+            Keys::Random => mix(self.next.wrapping_add(self.load.seed << 32)),
+            Keys::Among(count) => mix(random::next(&mut self.state) % count.max(1)),
         };
         format!("{number:016x}").into_bytes().into()
     }
@@ -112,14 +107,8 @@ impl Writers {
     /// Returns when a writer whose put was answered now puts again.
     fn again(&mut self, now: Nanos) -> Nanos {
         let host = self.load.host.0;
-        now + Nanos(host / 2 + self.draw() % (host + 1))
+        now + Nanos(host / 2 + random::next(&mut self.state) % (host + 1))
     }
-}
-
-fn mixed(number: u64) -> u64 {
-    let mixed = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }
 
 impl Workload for Writers {

@@ -38,6 +38,14 @@ pub struct Create {
     pub costs: [Option<DriveCosts>; 2],
 }
 
+impl Create {
+    /// Returns the parameters of a volume of hard disks with units of four chunks of 64 KiB.
+    pub fn new(level: Level) -> Create {
+        let (chunk_bytes, chunks, ssds, spares) = (64 << 10, 4, 0, 0);
+        Create { level, chunk_bytes, chunks, ssds, spares, overwrite: false, costs: [None; 2] }
+    }
+}
+
 /// Creates a volume from the existing drives at `paths`. If this is interrupted, the labels say so,
 /// and the command can be repeated.
 ///

@@ -111,15 +111,7 @@ pub(crate) fn empty(folder: &Path, name: &str) -> PathBuf {
 
 /// Returns the parameters of test volumes.
 pub(crate) fn made(level: Level) -> Create {
-    Create {
-        level,
-        chunk_bytes: 4096,
-        chunks: 4,
-        ssds: 0,
-        spares: 0,
-        overwrite: false,
-        costs: [None; 2],
-    }
+    Create { chunk_bytes: 4096, ..Create::new(level) }
 }
 
 /// Creates a volume of six drives that contains three units.

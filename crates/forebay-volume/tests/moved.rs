@@ -64,15 +64,7 @@ fn drive(folder: &Path, name: &str) -> PathBuf {
 fn volume(folder: &Path, units: u64) -> Vec<PathBuf> {
     let drives: Vec<PathBuf> = (0..6).map(|nth| drive(folder, &format!("d{nth}"))).collect();
     let level = Level::Striped { parities: 2 };
-    let how = Create {
-        level,
-        chunk_bytes: CHUNK_BYTES,
-        chunks: 4,
-        ssds: 0,
-        spares: 0,
-        overwrite: false,
-        costs: [None; 2],
-    };
+    let how = Create { chunk_bytes: CHUNK_BYTES, ..Create::new(level) };
     create(&drives, how).unwrap();
     let found = find(&drives, true).unwrap();
     let mut policy = over(found.array(), "noop").unwrap();

@@ -10,6 +10,8 @@
 
 use forebay_core::{Completion, Done, Nanos, Observer, Op};
 
+use crate::plan::confidence::Random;
+
 /// The maximum number of slices. If there would be more, neighboring slices are merged in pairs.
 const SLICES: usize = 64;
 /// The initial length of a slice.
@@ -292,18 +294,6 @@ impl Slices {
             read_mean_ms: sum.reads.mean().map(ms),
             write_mean_ms: sum.writes.mean().map(ms),
         }
-    }
-}
-
-/// The random number generator SplitMix64 (Steele, Lea and Flood, 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, count: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((u128::from(mixed ^ (mixed >> 31)) * count as u128) >> 64) as usize
     }
 }
 

@@ -19,7 +19,6 @@ import tempfile
 import time
 
 from clients import load, say, serving
-from loop import loop_device
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "papers/shift"))
@@ -28,6 +27,27 @@ import peers  # noqa: E402
 #: The size of a drive in bytes.
 DRIVE_BYTES = 4 << 30
 BARRIERS = {"to media": "1", "to cache": "0"}
+
+
+@contextlib.contextmanager
+def loop_device(socket, folder):
+    """A loop device over nbdfuse over an export."""
+    mounted = folder / "mounted"
+    mounted.mkdir(exist_ok=True)
+    fuse = subprocess.Popen(["nbdfuse", mounted / "nbd", "--unix", socket])
+    try:
+        (mounted / "nbd").exists() or time.sleep(0.5)
+        while not (mounted / "nbd").is_file():
+            time.sleep(0.05)
+        made = ["losetup", "--find", "--show", "--direct-io=on", mounted / "nbd"]
+        device = subprocess.run(made, check=True, capture_output=True, text=True).stdout.strip()
+        try:
+            yield device
+        finally:
+            subprocess.run(["losetup", "--detach", device], check=True)
+    finally:
+        subprocess.run(["umount", mounted], check=False)
+        fuse.wait()
 
 
 @contextlib.contextmanager

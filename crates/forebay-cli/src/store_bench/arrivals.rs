@@ -13,7 +13,7 @@ use rand_distr::{Distribution, Gamma};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use super::workload::mix;
+use forebay_core::random::mix;
 
 /// An arrival process, which determines the times between operations.
 pub(super) enum Process {

@@ -6,7 +6,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use super::workload::mix;
+use forebay_core::random::mix;
 
 /// The minimum length of a value: its header and eight derived bytes.
 pub(super) const VALUE_MIN: usize = HEAD + 8;

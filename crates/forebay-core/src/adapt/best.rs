@@ -47,7 +47,7 @@ use super::bonus_malus::{self, Factor};
 use super::costs::{Class, Costs, LAYOUTS_MAX, Layout};
 use super::rule::Rule;
 use super::work_function;
-use super::workload::roll;
+use crate::random;
 pub use unit::BestUnit;
 use unit::{COHORTS, ROOM};
 
@@ -140,11 +140,6 @@ impl Best {
             slope: tuning.caution.max(0.0) / (rules.len() as f64).ln().max(1.0),
             rules,
         }
-    }
-
-    /// Returns the simple rules with their costs over all units in nanoseconds, with decay.
-    pub fn shadows(&self) -> impl Iterator<Item = (Simple, f64)> + '_ {
-        self.rules.iter().copied().zip(self.paid)
     }
 
     /// Passes a request to rule number `at` and adds its cost.
@@ -260,7 +255,7 @@ fn keeping(
 fn dice(count: usize, seed: u64) -> Vec<f64> {
     let mut state = seed;
     let mut die = || {
-        let uniform = ((roll(&mut state) >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        let uniform = ((random::next(&mut state) >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         (-uniform.ln()).ln()
     };
     (0..count).map(|_| die()).collect()

@@ -1,6 +1,6 @@
 //! Objectives other than speed, and their priorities (section 3.1).
 
-use super::costs::{Costs, Layout};
+use super::costs::Costs;
 
 /// Objectives: speed and capacity as weights, reliability as a minimum.
 ///
@@ -29,11 +29,6 @@ impl Default for Objective {
 }
 
 impl Objective {
-    /// Returns a floor that allows only these layouts.
-    pub fn floor_of(layouts: &[Layout]) -> u8 {
-        layouts.iter().filter(|&&layout| layout < 8).fold(0, |floor, layout| floor | 1 << layout)
-    }
-
     /// Returns the weighted costs, to be passed to rules.
     pub fn weigh(&self, costs: Costs) -> Costs {
         let capacity = u64::from(self.capacity);
@@ -83,7 +78,7 @@ mod tests {
 
     #[test]
     fn units_begin_at_the_floor_and_never_go_below() {
-        let floor = Objective::floor_of(&[RAID6]);
+        let floor = 1u8 << RAID6;
         let costs = Objective { floor, ..Objective::default() }.weigh(Costs::paper_hdd());
         let mut rule = BonusMalus::new(Factor::ONE);
         let mut unit = rule.begin(&costs, RAID10, 0, 0);
@@ -96,6 +91,5 @@ mod tests {
     fn a_floor_that_leaves_no_layout_is_ignored() {
         let costs = Objective { floor: 0, ..Objective::default() }.weigh(Costs::paper_hdd());
         assert_eq!(costs, Costs::paper_hdd());
-        assert_eq!(Objective::floor_of(&[1, 200]), 0b10);
     }
 }

@@ -64,8 +64,8 @@ pub fn regret(paid: u64, optimum: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::workload::roll;
     use super::*;
+    use crate::random::next;
 
     fn three_layouts() -> Costs {
         let writes = [vec![9, 2, 5], vec![1, 8, 5], vec![4, 6, 0]];
@@ -103,7 +103,7 @@ mod tests {
             for length in 1..=most {
                 for first in [None, Some(0), Some(1)] {
                     let classes: Vec<Class> =
-                        (0..length).map(|_| (roll(&mut dice) % 4) as Class).collect();
+                        (0..length).map(|_| (next(&mut dice) % 4) as Class).collect();
                     assert_eq!(
                         optimum(&costs, first, classes.iter().copied()),
                         by_trying_all(&costs, first, &classes)

@@ -114,8 +114,8 @@ fn pack(full: &[u64], work: &mut [u32]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::workload::roll;
     use super::*;
+    use crate::random::next;
 
     fn three_layouts() -> Costs {
         let writes = [vec![9, 2, 5, 0], vec![1, 8, 5, 3], vec![4, 6, 0, 3]];
@@ -146,7 +146,7 @@ mod tests {
         {
             for _ in 0..20 {
                 let classes: Vec<Class> =
-                    (0..most).map(|_| (roll(&mut dice) % 4) as Class).collect();
+                    (0..most).map(|_| (next(&mut dice) % 4) as Class).collect();
                 let mut unit = WorkFunction.begin(&costs, 0, 0, 0);
                 for seen in 1..=classes.len() {
                     let here = unit.layout;

@@ -8,6 +8,7 @@
 //! % from the larger half in B and from the smaller half in C.
 
 use super::costs::Class;
+use crate::random::{below, next};
 
 /// How the sizes within a run are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ impl Mix {
         let mut dice = self.seed;
         let units = self.units.max(1);
         let runs =
-            (0..units).map(|_| Run { dice: roll(&mut dice), left: 0, flipped: false, class: 0 });
+            (0..units).map(|_| Run { dice: next(&mut dice), left: 0, flipped: false, class: 0 });
         let runs = runs.collect();
         Draws { mix: *self, dice, runs, left: u64::from(units) * u64::from(self.writes_per_unit) }
     }
@@ -129,20 +130,6 @@ impl Run {
         let (from, sizes) = if large != self.flipped { (small, width - small) } else { (0, small) };
         (from + below(&mut self.dice, sizes)) as Class
     }
-}
-
-/// Returns a random number below `bound`, which must be small.
-fn below(dice: &mut u64, bound: u64) -> u64 {
-    ((u128::from(roll(dice)) * u128::from(bound)) >> 64) as u64
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-pub(super) fn roll(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -112,7 +112,8 @@ pub trait Policy {
     /// dispatched and not have completed.
     fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece));
 
-    /// Called when a stream number is reassigned to a new submitter.
+    /// Called when a stream number is assigned to a new submitter. All requests of the previous one
+    /// have been answered, and its history must not affect the new one.
     fn begin_stream(&mut self, _stream: u32) {}
 
     /// Returns the policy's own statistics; most policies have none.
@@ -200,50 +201,86 @@ pub enum GaugeOf {
     Tenant(u32),
 }
 
+/// Implements methods of [`Policy`] by calling them on another policy, as in
+/// `forward_policy!(self => self.beneath; dispatch pieces begin_stream);`.
+#[macro_export]
+macro_rules! forward_policy {
+    ($this:ident => $to:expr; all) => {
+        $crate::forward_policy!($this => $to; submit dispatch complete wakeup wake pieces
+            begin_stream figures gauges volume order take_events classes unanswered servers);
+    };
+    ($this:ident => $to:expr; $($method:ident)+) => {
+        $($crate::forward_policy!(@$method $this => $to);)+
+    };
+    (@submit $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn submit(&mut $this, cx: &mut $crate::Cx<'_>,
+            request: $crate::Request, bytes: $crate::Bytes) => $to);
+    };
+    (@dispatch $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn dispatch(&mut $this, now: $crate::Nanos,
+            lane: $crate::Lane) -> Option<$crate::Request> => $to);
+    };
+    (@complete $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn complete(&mut $this, cx: &mut $crate::Cx<'_>,
+            done: &$crate::Completion) => $to);
+    };
+    (@wakeup $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn wakeup(&$this) -> Option<$crate::Nanos> => $to);
+    };
+    (@wake $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn wake(&mut $this, cx: &mut $crate::Cx<'_>) => $to);
+    };
+    (@pieces $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn pieces(&$this, io: &$crate::Request,
+            each: &mut dyn FnMut($crate::Piece)) => $to);
+    };
+    (@begin_stream $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn begin_stream(&mut $this, stream: u32) => $to);
+    };
+    (@figures $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn figures(&$this)
+            -> Vec<$crate::contract::policy::Figure> => $to);
+    };
+    (@gauges $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn gauges(&$this)
+            -> Vec<$crate::contract::policy::Gauge> => $to);
+    };
+    (@volume $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn volume(&$this)
+            -> Option<$crate::contract::volume::VolumeState> => $to);
+    };
+    (@order $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn order(&mut $this, now: $crate::Nanos,
+            order: &$crate::contract::volume::VolumeOrder) -> Result<(), String> => $to);
+    };
+    (@take_events $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn take_events(&mut $this)
+            -> Vec<$crate::contract::volume::VolumeEvent> => $to);
+    };
+    (@classes $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn classes(&$this) -> &[$crate::contract::policy::Class] => $to);
+    };
+    (@unanswered $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn unanswered(&$this,
+            each: &mut dyn FnMut($crate::RequestId, u16, $crate::Nanos)) => $to);
+    };
+    (@servers $this:ident => $to:expr) => {
+        $crate::forward_policy!(# fn servers(&$this) -> &[u64] => $to);
+    };
+    (# fn $method:ident(&mut $this:ident $(, $arg:ident: $type:ty)*) $(-> $out:ty)? => $to:expr) => {
+        #[inline]
+        fn $method(&mut $this $(, $arg: $type)*) $(-> $out)? {
+            $to.$method($($arg),*)
+        }
+    };
+    (# fn $method:ident(&$this:ident $(, $arg:ident: $type:ty)*) $(-> $out:ty)? => $to:expr) => {
+        #[inline]
+        fn $method(&$this $(, $arg: $type)*) $(-> $out)? {
+            $to.$method($($arg),*)
+        }
+    };
+}
+
 impl<P: Policy + ?Sized> Policy for Box<P> {
-    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
-        (**self).submit(cx, request, bytes);
-    }
-    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
-        (**self).dispatch(now, lane)
-    }
-    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
-        (**self).complete(cx, done);
-    }
-    fn wakeup(&self) -> Option<Nanos> {
-        (**self).wakeup()
-    }
-    fn wake(&mut self, cx: &mut Cx<'_>) {
-        (**self).wake(cx);
-    }
-    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
-        (**self).pieces(io, each);
-    }
-    fn begin_stream(&mut self, stream: u32) {
-        (**self).begin_stream(stream);
-    }
-    fn figures(&self) -> Vec<Figure> {
-        (**self).figures()
-    }
-    fn gauges(&self) -> Vec<Gauge> {
-        (**self).gauges()
-    }
-    fn volume(&self) -> Option<VolumeState> {
-        (**self).volume()
-    }
-    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), String> {
-        (**self).order(now, order)
-    }
-    fn take_events(&mut self) -> Vec<VolumeEvent> {
-        (**self).take_events()
-    }
-    fn classes(&self) -> &[Class] {
-        (**self).classes()
-    }
-    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16, Nanos)) {
-        (**self).unanswered(each);
-    }
-    fn servers(&self) -> &[u64] {
-        (**self).servers()
-    }
+    forward_policy!(self => (**self); all);
 }

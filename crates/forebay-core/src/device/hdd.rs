@@ -175,11 +175,6 @@ impl Hdd {
         Nanos(self.curve.time(distance))
     }
 
-    /// Returns the cylinder that contains byte `offset`, wrapped at the capacity.
-    pub fn cylinder_of(&self, offset: u64) -> u32 {
-        self.geometry.place(offset / u64::from(SECTOR) % self.geometry.sectors).cylinder
-    }
-
     /// Returns the first sector of `io` and the number of sectors, moved and limited to fit the
     /// disk.
     #[inline]

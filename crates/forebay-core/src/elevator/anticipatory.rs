@@ -360,6 +360,15 @@ impl Elevator for Anticipatory {
         }
     }
 
+    /// A process that has ended is no longer waited for.
+    fn begin_stream(&mut self, stream: u32, _queue: &Queue) {
+        let Some(process) = self.processes.get_mut(stream as usize) else { return };
+        process.begin();
+        if self.expected == Some(stream) {
+            (self.expected, self.wait_ends) = (None, None);
+        }
+    }
+
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         self.wait_ends

@@ -23,10 +23,9 @@
 //! only if it was preempted while it was worth waiting for; the idle timer runs only for an active
 //! queue without requests in the queue or at the device.
 //!
-//! Departures: there is one priority and no groups, so all weights are equal except for raising
-//! ([`Bfq::set_weight`] exists for users of the library); every device is treated as a rotating
-//! disk with one actuator; metadata has no priority; the clock has no ticks of 4 ms; the end of a
-//! stream is not known.
+//! Departures: there is one priority and no groups, so all weights are equal except for raising;
+//! every device is treated as a rotating disk with one actuator; metadata has no priority; the
+//! clock has no ticks of 4 ms; the end of a stream is known only when its number is reassigned.
 
 mod budget;
 mod cooperate;
@@ -52,7 +51,7 @@ use budget::BudgetMax;
 use inject::Trial;
 use raise::{Burst, Entering, PAUSE_MIN};
 use service::{Depth, Ended, Turn};
-use stream_queue::{StreamQueue, WEIGHT};
+use stream_queue::StreamQueue;
 use wf2q::Wf2q;
 
 /// The parameters that the scheduler accepts.
@@ -158,9 +157,11 @@ const ASYNC_CHARGE: u64 = 3;
 const NEAR_BYTES: u64 = 8 * 100 * 512;
 
 /// The state of a stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stream {
-    /// The queue of the stream, after its first synchronous request.
+    /// The queue that belongs to the stream.
+    own: u32,
+    /// The queue that the stream uses, after its first synchronous request.
     queue: Option<u32>,
     /// The number of its requests in that queue and at the device.
     requests: u32,
@@ -177,8 +178,6 @@ pub struct Bfq {
     queues: Vec<StreamQueue>,
     streams: Vec<Stream>,
     fair: Wf2q,
-    /// Whether any weight was set.
-    weights_vary: bool,
     /// The synchronous queues with requests, by the position of their next request, except the
     /// active queue.
     positions: Sorted,
@@ -219,7 +218,6 @@ impl Bfq {
             queues: vec![StreamQueue::new(false)],
             streams: Vec::new(),
             fair,
-            weights_vary: false,
             positions: Sorted::default(),
             active: None,
             turn: Turn::default(),
@@ -237,20 +235,13 @@ impl Bfq {
         }
     }
 
-    /// Sets the weight of the queue of `stream`, from 1 to 1000, from its next turn on (Linux
-    /// `io.bfq.weight`, initially 100).
-    pub fn set_weight(&mut self, stream: u32, weight: u32) {
-        self.know(stream);
-        self.queue(stream + 1).weight = weight.clamp(1, 1000);
-        self.weights_vary = true;
-    }
-
     /// Allocates the state of `stream`.
     #[inline]
     fn know(&mut self, stream: u32) {
-        let index = stream as usize;
-        if index >= self.streams.len() {
-            self.streams.resize(index + 1, Stream::default());
+        let (index, known) = (stream as usize, self.streams.len());
+        if index >= known {
+            let stream = |index: usize| Stream { own: index as u32 + 1, queue: None, requests: 0 };
+            self.streams.extend((known..=index).map(stream));
             self.queues.resize(index + 2, StreamQueue::new(true));
             self.fair.resize(index + 2);
         }
@@ -264,7 +255,7 @@ impl Bfq {
     /// Returns how much a request of `len` bytes costs from the budget of queue `place`.
     fn charge(&self, place: u32, len: u32) -> u64 {
         let queue = &self.queues[place as usize];
-        let once = queue.is_sync || queue.raised.is_raised() || self.is_asymmetric(place);
+        let once = queue.is_sync || queue.raised.is_raised();
         u64::from(len) * if once { 1 } else { ASYNC_CHARGE }
     }
 
@@ -274,29 +265,13 @@ impl Bfq {
         self.fair.each_busy().filter(raised).count()
     }
 
-    /// Returns whether weights differ apart from raising, and `place` does not have the lowest.
-    fn is_asymmetric(&self, place: u32) -> bool {
-        if !self.weights_vary {
-            return false;
-        }
-        let plain = |place: u32| {
-            let queue = &self.queues[place as usize];
-            (!queue.raised.is_raised()).then_some(queue.weight)
-        };
-        let weights = || self.fair.each_busy().filter_map(plain);
-        let least = weights().min();
-        least != weights().max() && plain(place) != least
-    }
-
     /// Adds a queue that received its first request to the fair order.
     fn enter(&mut self, now: Nanos, place: u32, queue: &Queue) {
         let (idle, low_latency) = (self.config.slice_idle, self.config.low_latency);
         let entering = &mut self.queues[place as usize];
         let comes_soon = now <= entering.think.last_end + Nanos(3 * idle.0);
         let lasts = self.budget_max.raised_for();
-        let may_raise = place != ASYNC
-            && (!entering.is_shared() || entering.is_family)
-            && entering.weight == WEIGHT;
+        let may_raise = place != ASYNC && (!entering.is_shared() || entering.is_family);
         let raising = Entering {
             now,
             may_raise,
@@ -352,17 +327,7 @@ impl Bfq {
         }
         let queue = &mut self.queues[place as usize];
         let next = if self.active == Some(place) { None } else { queue.order.next() };
-        let at = next.map(|next| next.0);
-        if queue.listed_at == at {
-            return;
-        }
-        let before = std::mem::replace(&mut queue.listed_at, at);
-        if let Some(before) = before {
-            self.positions.remove(before, place);
-        }
-        if let Some(at) = at {
-            self.positions.insert(at, place);
-        }
+        self.positions.list(place, &mut queue.listed_at, next.map(|next| next.0));
     }
 
     /// Dispatches a request of queue `place` and updates the queue and the measurements.
@@ -556,6 +521,10 @@ impl Elevator for Bfq {
         if self.active == Some(place) {
             self.go_on(now, place, queue);
         }
+    }
+
+    fn begin_stream(&mut self, stream: u32, queue: &Queue) {
+        self.forget(stream, queue);
     }
 
     #[inline]

@@ -70,6 +70,9 @@ pub trait Elevator {
     #[inline]
     fn completed(&mut self, _now: Nanos, _id: QueuedId, _queue: &Queue) {}
 
+    /// Called when a stream number is assigned to a new submitter ([`Policy::begin_stream`]).
+    fn begin_stream(&mut self, _stream: u32, _queue: &Queue) {}
+
     /// Returns when to call the elevator again even if nothing happens.
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
@@ -543,6 +546,11 @@ impl<E: Elevator> Policy for BlockLayer<E> {
         if io.op.moves_data() {
             self.queue.parts(io.id as QueuedId, |part| each(part.bytes.len(part.len)));
         }
+    }
+
+    fn begin_stream(&mut self, stream: u32) {
+        self.gate.begin_stream(stream);
+        self.elevator.begin_stream(stream, &self.queue);
     }
 
     fn figures(&self) -> Vec<Figure> {

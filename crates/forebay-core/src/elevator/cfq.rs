@@ -260,17 +260,7 @@ impl Cfq {
         }
         let queue = &mut self.queues[place as usize];
         let next = if self.active == Some(place) { None } else { queue.order.next() };
-        let at = next.map(|next| next.0);
-        if queue.listed_at == at {
-            return;
-        }
-        let before = std::mem::replace(&mut queue.listed_at, at);
-        if let Some(before) = before {
-            self.positions.remove(before, place);
-        }
-        if let Some(at) = at {
-            self.positions.insert(at, place);
-        }
+        self.positions.list(place, &mut queue.listed_at, next.map(|next| next.0));
     }
 
     #[inline]
@@ -356,6 +346,10 @@ impl Elevator for Cfq {
         if self.active == Some(request.scope) {
             self.continue_slice(now, request.scope, request.stream);
         }
+    }
+
+    fn begin_stream(&mut self, stream: u32, _queue: &Queue) {
+        self.detach(stream);
     }
 
     #[inline]

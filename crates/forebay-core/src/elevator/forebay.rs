@@ -367,6 +367,11 @@ impl Elevator for Forebay {
         queue.join_on(fifo, kept, gone);
     }
 
+    /// Trails remain, because another process may continue to read where one has ended.
+    fn begin_stream(&mut self, stream: u32, _queue: &Queue) {
+        self.trails.begin_process(stream);
+    }
+
     fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
         let id = self.choose(now, queue)?;
         let request = queue[id];

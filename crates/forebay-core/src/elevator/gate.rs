@@ -413,6 +413,11 @@ impl Gate {
         self.batchers.push(Batcher { stream, left: BATCH, until: now + BATCH_TIME });
     }
 
+    /// Ends the batch of a stream whose number is assigned to a new submitter.
+    pub(crate) fn begin_stream(&mut self, stream: u32) {
+        self.batchers.retain(|one| one.stream != stream);
+    }
+
     fn batches(&self, now: Nanos, stream: u32) -> bool {
         let may = |one: &Batcher| one.left == BATCH || one.left > 0 && now < one.until;
         self.batchers.iter().any(|one| one.stream == stream && may(one))

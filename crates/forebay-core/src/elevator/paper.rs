@@ -197,6 +197,12 @@ impl Elevator for PaperCfq {
         self.forget(gone, queue);
     }
 
+    fn begin_stream(&mut self, stream: u32, _queue: &Queue) {
+        let queues = &self.queues;
+        let has_requests = |one: u32| queues[one as usize].front().is_some();
+        self.streams.retain(|&one| one != stream || has_requests(one));
+    }
+
     fn take(&mut self, _now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
         if self.round.is_empty() && self.queued > 0 {
             self.gather(queue);

@@ -26,6 +26,20 @@ impl Sorted {
         self.entries.remove(at);
     }
 
+    /// Moves `id` from `listed_at`, if it is listed, to `at`, if it should be.
+    #[inline]
+    pub(crate) fn list(&mut self, id: u32, listed_at: &mut Option<u64>, at: Option<u64>) {
+        if *listed_at == at {
+            return;
+        }
+        if let Some(before) = std::mem::replace(listed_at, at) {
+            self.remove(before, id);
+        }
+        if let Some(at) = at {
+            self.insert(at, id);
+        }
+    }
+
     /// Returns the lowest entry at `offset` or above.
     #[inline]
     pub(crate) fn at_or_above(&self, offset: u64) -> Option<(u64, u32)> {

@@ -3,6 +3,7 @@
 
 use crate::contract::request::{Flags, Op, Request};
 use crate::contract::time::Nanos;
+use crate::random;
 
 use super::bench::LEN_MAX;
 
@@ -33,7 +34,7 @@ pub fn laid(rows: impl IntoIterator<Item = RequestRow>) -> Vec<Request> {
 /// Returns `count` pseudo-random requests, which depend only on `seed`.
 pub fn case(seed: u64, count: usize) -> Vec<Request> {
     let mut state = seed;
-    let mut below = |most: u64| splitmix(&mut state) % most;
+    let mut below = |most: u64| random::next(&mut state) % most;
     laid((0..count).map(|_| {
         let op = match below(14) {
             0..6 => Op::Read,
@@ -50,13 +51,4 @@ pub fn case(seed: u64, count: usize) -> Vec<Request> {
         };
         (op, place, pages, stream, flags, gap_us)
     }))
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-fn splitmix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }

@@ -7,12 +7,12 @@
 //! constant rate.
 
 use super::{Recombine, Shaper};
-use crate::contract::bytes::{Bytes, Piece};
+use crate::contract::bytes::Bytes;
 use crate::contract::device::{Completion, Mechanics};
-use crate::contract::policy::{Class, Cx, Figure, Finished, Gauge, Policy};
-use crate::contract::request::{Lane, Request, RequestId};
+use crate::contract::policy::{Cx, Figure, Finished, Gauge, Policy};
+use crate::contract::request::{Request, RequestId};
 use crate::contract::time::Nanos;
-use crate::contract::volume::{VolumeEvent, VolumeOrder, VolumeState};
+use crate::forward_policy;
 use crate::slab::Slab;
 
 /// The policy `shaper` above the policy `beneath`.
@@ -54,13 +54,12 @@ impl<R: Recombine, P: Policy> Above<R, P> {
 }
 
 impl<R: Recombine, P: Policy> Policy for Above<R, P> {
+    forward_policy!(self => self.shaper; classes unanswered);
+    forward_policy!(self => self.beneath; dispatch pieces begin_stream volume order take_events);
+
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         self.shaper.submit(cx, request, bytes);
         self.pump(cx);
-    }
-
-    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
-        self.beneath.dispatch(now, lane)
     }
 
     fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
@@ -79,14 +78,6 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
         self.pump(cx);
     }
 
-    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
-        self.beneath.pieces(io, each);
-    }
-
-    fn begin_stream(&mut self, stream: u32) {
-        self.beneath.begin_stream(stream);
-    }
-
     fn figures(&self) -> Vec<Figure> {
         let shaper = self.shaper.figures();
         shaper.into_iter().chain(self.beneath.figures()).collect()
@@ -96,33 +87,14 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
         let shaper = self.shaper.gauges();
         shaper.into_iter().chain(self.beneath.gauges()).collect()
     }
-
-    fn volume(&self) -> Option<VolumeState> {
-        self.beneath.volume()
-    }
-
-    fn order(&mut self, now: Nanos, order: &VolumeOrder) -> Result<(), String> {
-        self.beneath.order(now, order)
-    }
-
-    fn take_events(&mut self) -> Vec<VolumeEvent> {
-        self.beneath.take_events()
-    }
-
-    fn classes(&self) -> &[Class] {
-        self.shaper.classes()
-    }
-
-    fn unanswered(&self, each: &mut dyn FnMut(RequestId, u16, Nanos)) {
-        self.shaper.unanswered(each);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::bytes::Null;
-    use crate::contract::request::{Flags, Op};
+    use crate::contract::bytes::{Null, Piece};
+    use crate::contract::policy::Class;
+    use crate::contract::request::{Flags, Lane, Op};
     use crate::shape::{Fcfs, Promise, Promised, Shape};
 
     /// Records the streams that begin, and those of requests.

@@ -25,7 +25,7 @@ impl Flow {
 
 /// Flows that share a server by weight.
 #[derive(Clone, Debug)]
-pub(super) struct Flows {
+pub struct Flows {
     pub(super) flows: Vec<Flow>,
     /// The current virtual time.
     pub(super) now: u128,

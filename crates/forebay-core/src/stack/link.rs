@@ -5,11 +5,12 @@
 
 use std::collections::VecDeque;
 
-use crate::contract::bytes::{Bytes, Piece};
+use crate::contract::bytes::Bytes;
 use crate::contract::device::Completion;
-use crate::contract::policy::{Class, Cx, Figure, Gauge, Policy};
-use crate::contract::request::{Lane, Request};
+use crate::contract::policy::{Cx, Policy};
+use crate::contract::request::Request;
 use crate::contract::time::Nanos;
+use crate::forward_policy;
 
 /// A policy reached through a link of constant latency.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ impl<P: Policy> Link<P> {
 }
 
 impl<P: Policy> Policy for Link<P> {
+    forward_policy!(self => self.policy; dispatch pieces begin_stream figures gauges classes);
+
     #[inline]
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         if self.latency == Nanos::ZERO {
@@ -46,11 +49,6 @@ impl<P: Policy> Policy for Link<P> {
         } else {
             self.line.push_back((cx.now + self.latency, request, bytes));
         }
-    }
-
-    #[inline]
-    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
-        self.policy.dispatch(now, lane)
     }
 
     #[inline]
@@ -76,28 +74,12 @@ impl<P: Policy> Policy for Link<P> {
         }
         self.charge(cx, before);
     }
-
-    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
-        self.policy.pieces(io, each);
-    }
-
-    fn figures(&self) -> Vec<Figure> {
-        self.policy.figures()
-    }
-
-    fn gauges(&self) -> Vec<Gauge> {
-        self.policy.gauges()
-    }
-
-    fn classes(&self) -> &[Class] {
-        self.policy.classes()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::bytes::Null;
+    use crate::contract::bytes::{Null, Piece};
     use crate::contract::policy::Finished;
     use crate::contract::request::{Flags, Op};
     use crate::elevator::{BlockLayer, Limits, Noop};

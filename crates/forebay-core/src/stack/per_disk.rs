@@ -64,6 +64,10 @@ impl<P: Policy> Policy for PerDisk<P> {
     fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
         self.lanes[usize::from(io.lane)].pieces(&Request { lane: 0, ..*io }, each);
     }
+
+    fn begin_stream(&mut self, stream: u32) {
+        self.lanes.iter_mut().for_each(|policy| policy.begin_stream(stream));
+    }
 }
 
 #[cfg(test)]

@@ -392,6 +392,8 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
 
     fn begin_stream(&mut self, stream: u32) {
         self.placement.begin_stream(stream);
+        let below = stream.wrapping_add(u32::from(A::BACKGROUND));
+        self.beneath.iter_mut().for_each(|policy| policy.begin_stream(below));
     }
 
     fn figures(&self) -> Vec<Figure> {

@@ -5,11 +5,12 @@
 //! server only knows the export, and each request and answer travels over the network.
 
 use super::Link;
-use crate::contract::bytes::{Bytes, Piece};
+use crate::contract::bytes::Bytes;
 use crate::contract::device::Completion;
-use crate::contract::policy::{AnyPolicy, Class, Cx, Figure, Gauge, Policy};
-use crate::contract::request::{Lane, Request};
+use crate::contract::policy::{AnyPolicy, Cx, Policy};
+use crate::contract::request::Request;
 use crate::contract::time::Nanos;
+use crate::forward_policy;
 use crate::slab::Slab;
 
 /// A policy behind the path to a server.
@@ -34,15 +35,13 @@ impl Served {
 }
 
 impl Policy for Served {
+    forward_policy!(self => self.link; dispatch wakeup pieces figures gauges classes);
+
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         let before = cx.finished.len();
         let id = self.sent.insert(request).into();
         self.link.submit(cx, Request { id, stream: 0, ..request }, bytes);
         self.restore(cx, before);
-    }
-
-    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
-        self.link.dispatch(now, lane)
     }
 
     fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
@@ -51,30 +50,10 @@ impl Policy for Served {
         self.restore(cx, before);
     }
 
-    fn wakeup(&self) -> Option<Nanos> {
-        self.link.wakeup()
-    }
-
     fn wake(&mut self, cx: &mut Cx<'_>) {
         let before = cx.finished.len();
         self.link.wake(cx);
         self.restore(cx, before);
-    }
-
-    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
-        self.link.pieces(io, each);
-    }
-
-    fn figures(&self) -> Vec<Figure> {
-        self.link.figures()
-    }
-
-    fn gauges(&self) -> Vec<Gauge> {
-        self.link.gauges()
-    }
-
-    fn classes(&self) -> &[Class] {
-        self.link.classes()
     }
 }
 

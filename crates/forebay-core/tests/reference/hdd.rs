@@ -213,7 +213,6 @@ proptest! {
             let from = plain.arm.0;
             let expected = plain.serve(now.0, &io, |distance| disk.seek_time(distance));
             let begin = (io.offset / 512) as usize % plain.sectors.len();
-            prop_assert_eq!(disk.cylinder_of(io.offset), plain.sectors[begin].cylinder);
             let cylinders = [from, plain.sectors[begin].cylinder, plain.arm.0];
             disk.start(now, io);
             let done = disk.finish(disk.next().unwrap());

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use forebay_core::catalog::{DeviceSet, build, build_placed};
 use forebay_core::device::fixed::Fixed;
 use forebay_core::{
-    Bytes, Completion, Cx, Device, Done, Flags, Lane, Nanos, Op, Piece, Policy, Request, Workload,
-    simulate,
+    Bytes, Completion, Cx, Device, Done, Flags, Lane, Nanos, Op, Policy, Request, Workload,
+    forward_policy, simulate,
 };
 use proptest::prelude::*;
 
@@ -76,6 +76,8 @@ struct Noted<P> {
 }
 
 impl<P: Policy> Policy for Noted<P> {
+    forward_policy!(self => self.policy; wakeup pieces);
+
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         self.held += 1;
         self.policy.submit(cx, request, bytes);
@@ -102,14 +104,6 @@ impl<P: Policy> Policy for Noted<P> {
             }
             self.outcomes.push(Outcome { request, class, started, finished: cx.now });
         }
-    }
-
-    fn wakeup(&self) -> Option<Nanos> {
-        self.policy.wakeup()
-    }
-
-    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
-        self.policy.pieces(io, each);
     }
 }
 

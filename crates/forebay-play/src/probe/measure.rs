@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_core::{Flags, Nanos, Op, Piece, Request};
+use forebay_core::{Flags, Nanos, Op, Piece, Request, random};
 use forebay_live::Lanes;
 
 /// One phase of a probe.
@@ -96,12 +96,8 @@ impl Offsets {
             self.state += 1;
             return self.state % self.blocks * self.len;
         }
-        // A probe uses the same pseudorandom offsets every time (SplitMix64).
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut drawn = self.state;
-        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (drawn ^ (drawn >> 31)) % self.blocks * self.len
+        // A probe uses the same pseudorandom offsets every time.
+        random::next(&mut self.state) % self.blocks * self.len
     }
 }
 

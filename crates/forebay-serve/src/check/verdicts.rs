@@ -25,16 +25,7 @@ fn folder() -> Folder {
     let drives: Vec<_> = (0..6).map(|nth| format!("v/{nth}")).collect();
     drives.iter().for_each(|drive| drop(folder.holes(drive, 32 << 20)));
     let drives: Vec<_> = drives.iter().map(|drive| folder.path(drive)).collect();
-    let how = Create {
-        level: Level::RAID6,
-        chunk_bytes: 65_536,
-        chunks: 4,
-        ssds: 0,
-        spares: 0,
-        overwrite: false,
-        costs: [None; 2],
-    };
-    create(&drives, how).unwrap();
+    create(&drives, Create::new(Level::RAID6)).unwrap();
     folder
 }
 

@@ -44,15 +44,7 @@ struct Round {
 
 /// Creates a volume on `drives`, fills it, and writes `load` to it.
 fn volume(drives: &[PathBuf], level: Level, load: Load) -> Round {
-    let how = Create {
-        level,
-        chunk_bytes: 64 << 10,
-        chunks: 4,
-        ssds: 0,
-        spares: 0,
-        overwrite: true,
-        costs: [None; 2],
-    };
+    let how = Create { overwrite: true, ..Create::new(level) };
     create(drives, how).unwrap();
     let found = find(drives, true).unwrap();
     let mut policy = over(found.array(), POLICY).unwrap();

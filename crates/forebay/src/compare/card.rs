@@ -87,14 +87,6 @@ pub struct Quantity {
     pub a_high: f64,
 }
 
-impl Quantity {
-    /// Returns whether the second trace's figure lies within the interval expected of a second
-    /// recording.
-    pub fn is_within_interval(&self) -> bool {
-        self.a_low <= self.b && self.b <= self.a_high
-    }
-}
-
 /// A feature of the load, such as the mean request size, for both traces.
 #[derive(Clone, Debug, Serialize)]
 pub struct Feature {

@@ -175,17 +175,13 @@ pub(crate) fn ends(mut drawn: Vec<f64>, level: f64) -> (f64, f64) {
     (at((1.0 - level) / 2.0), at((1.0 + level) / 2.0))
 }
 
-/// The random number generator SplitMix64 (Steele, Lea, Flood, 2014).
+/// A random number generator, with its state.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     /// Returns a random number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((u128::from(z ^ (z >> 31)) * end as u128) >> 64) as usize
+        forebay_core::random::below(&mut self.0, end as u64) as usize
     }
 }
 

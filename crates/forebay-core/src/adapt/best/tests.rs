@@ -2,9 +2,15 @@ use forebay_testing::longer;
 
 use super::super::{First, Mix, Objective, RAID6, RAID10, trial};
 use super::*;
+use crate::random;
 
 /// The number of draws of the dice over which costs are averaged.
 const DICE: u64 = 12;
+
+/// Returns the simple rules with their costs over all units in nanoseconds, with decay.
+fn shadows(best: &Best) -> impl Iterator<Item = (Simple, f64)> + '_ {
+    best.rules.iter().copied().zip(best.paid)
+}
 
 #[test]
 fn the_state_of_a_unit_takes_32_bytes() {
@@ -32,7 +38,7 @@ fn shadow_costs_equal_those_of_the_rules() {
     let mix = Mix { after: super::super::After::OppositeBias, ..Mix::b(20, 200, 8, 5) };
     let mut best = Best::new(&costs, Tuning { memory: f64::INFINITY, ..Tuning::default() });
     trial(&mut best, &costs, First::Fixed(RAID6), mix.draws());
-    for (rule, paid) in best.shadows() {
+    for (rule, paid) in shadows(&best) {
         let first = First::ByFirstWrite;
         let alone = match rule {
             Simple::Stay(layout) => {
@@ -55,10 +61,10 @@ fn shifting(seed: u64, units: u32, requests: usize) -> Vec<(u32, Class)> {
     let mut dice = seed;
     let mut list = Vec::new();
     while list.len() < requests {
-        let span = 1usize << (roll(&mut dice) % 12);
-        let class = (roll(&mut dice) % 4) as Class;
-        let some = 1 + (roll(&mut dice) % u64::from(units)) as u32;
-        list.extend((0..span).map(|_| ((roll(&mut dice) % u64::from(some)) as u32, class)));
+        let span = 1usize << (random::next(&mut dice) % 12);
+        let class = (random::next(&mut dice) % 4) as Class;
+        let some = 1 + (random::next(&mut dice) % u64::from(units)) as u32;
+        list.extend((0..span).map(|_| ((random::next(&mut dice) % u64::from(some)) as u32, class)));
     }
     list.truncate(requests);
     list
@@ -73,8 +79,8 @@ fn held(costs: &Costs, units: u32, requests: &[(u32, Class)]) -> bool {
         let tuning = Tuning { memory: f64::INFINITY, seed, ..Tuning::default() };
         let mut best = Best::new(costs, tuning);
         sum += trial(&mut best, costs, First::Fixed(RAID6), requests.iter().copied()).paid as f64;
-        least = best.shadows().map(|(_, paid)| paid).fold(f64::INFINITY, f64::min);
-        rules = best.shadows().count() as f64;
+        least = shadows(&best).map(|(_, paid)| paid).fold(f64::INFINITY, f64::min);
+        rules = shadows(&best).count() as f64;
     }
     let paid = sum / DICE as f64;
     let differences =
@@ -137,7 +143,7 @@ fn even_a_cruel_workload_costs_at_most_thrice_the_optimum() {
 fn no_unit_goes_below_the_floor() {
     let flat = |by: u64| vec![vec![by; 3]; 3];
     let costs = Costs::new(&[vec![9], vec![5], vec![1]], &[], &flat(3), &flat(3)).unwrap();
-    let floor = Objective::floor_of(&[0, 1]);
+    let floor = 0b11;
     let costs = Objective { floor, ..Objective::default() }.weigh(costs);
     let mut best = Best::new(&costs, Tuning::default());
     let mut unit = best.begin(&costs, 2, 0, 0);

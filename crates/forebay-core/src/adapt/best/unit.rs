@@ -1,7 +1,7 @@
 //! The state that [`super::Best`] keeps per unit: 32 bytes.
 
 use super::super::costs::{LAYOUTS_MAX, Layout};
-use super::super::workload::roll;
+use crate::random;
 
 /// The number of values stored per unit.
 pub(super) const ROOM: usize = LAYOUTS_MAX - 1;
@@ -25,7 +25,7 @@ pub struct BestUnit {
 impl BestUnit {
     pub(super) fn new(number: u64, layout: Layout) -> BestUnit {
         let mut hash = number;
-        let cohort = (roll(&mut hash) % COHORTS as u64) as u32;
+        let cohort = (random::next(&mut hash) % COHORTS as u64) as u32;
         let mut unit = BestUnit { values: [0; ROOM], packed: cohort << COHORT_SHIFT };
         unit.set_layout(layout);
         unit

@@ -17,9 +17,9 @@
 
 use std::collections::VecDeque;
 
-use super::modes::mixed;
 use super::sparse::Sparse;
 use crate::contract::spec::SpecError;
+use crate::random;
 
 /// The rule for choosing the next block to collect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -430,7 +430,7 @@ impl Ftl {
     pub(super) fn churn(&mut self, writes: u64, seed: u64) {
         let mut state = seed;
         for _ in 0..writes {
-            let page = splitmix(&mut state) % u64::from(self.filled.max(1));
+            let page = random::next(&mut state) % u64::from(self.filled.max(1));
             self.write(page as u32, &mut Untimed);
         }
         self.forget_wear();
@@ -465,13 +465,6 @@ struct Untimed;
 impl Work for Untimed {
     fn copied(&mut self, _die: u32) {}
     fn erased(&mut self, _die: u32) {}
-}
-
-/// Returns the next number of a generator with 64 bits of state (Steele, Lea and Flood 2014).
-fn splitmix(state: &mut u64) -> u64 {
-    let number = mixed(*state);
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    number
 }
 
 fn check(shape: &Shape, filled: u32) -> Result<(), SpecError> {

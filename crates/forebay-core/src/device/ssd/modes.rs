@@ -111,14 +111,10 @@ impl Times {
     }
 }
 
-/// Mixes the bits of a number so that the order of inputs is lost (the finalizer of Steele, Lea and
-/// Flood 2014).
+/// Mixes the bits of a number so that the order of inputs is lost.
 #[inline]
 pub(super) fn mixed(number: u64) -> u64 {
-    let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+    crate::random::next(&mut { number })
 }
 
 #[cfg(test)]

@@ -65,6 +65,12 @@ impl Process {
         self.queued += 1;
     }
 
+    /// Forgets all except outstanding requests.
+    pub(super) fn begin(&mut self) {
+        let Process { queued, in_flight, .. } = *self;
+        *self = Process { queued, in_flight, ..Process::default() };
+    }
+
     /// Records that a request of the process has completed.
     pub(super) fn completed(&mut self, now: Nanos) {
         self.in_flight -= 1;

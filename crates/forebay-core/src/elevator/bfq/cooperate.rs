@@ -11,12 +11,15 @@
 //! to be sequential, all of them eventually use the first one's queue and stay there.
 //!
 //! Invariant: when a stream moves to another queue, its own queue has no streams left. No stream
-//! joins a queue without streams, so a stream's own queue is free when it returns.
+//! joins a queue without streams, so a stream's own queue is free when it returns. If a stream ends
+//! while others use its queue, the queue becomes that of one of them.
 
 use super::raise::{BURST_GAP, Raised};
+use super::service::Ended;
 use super::{ASYNC, Bfq};
 use crate::contract::request::Request;
 use crate::contract::time::Nanos;
+use crate::elevator::queue::Queue;
 
 /// Requests at most this many bytes apart (8192 sectors) are close.
 const CLOSE_BYTES: u64 = 8192 * 512;
@@ -33,9 +36,10 @@ impl Bfq {
     /// or one that it should share from now on.
     #[inline]
     pub(super) fn queue_of(&self, bio: &Request) -> u32 {
-        let (stream, own) = (bio.stream, bio.stream + 1);
+        let known = self.streams.get(bio.stream as usize);
+        let own = known.map_or(bio.stream + 1, |known| known.own);
         let now = self.now.max(bio.at);
-        let place = self.streams.get(stream as usize).and_then(|known| known.queue).unwrap_or(own);
+        let place = known.and_then(|known| known.queue).unwrap_or(own);
         let Some(queue) = self.queues.get(place as usize) else {
             return self.partner(now, own, bio.offset).unwrap_or(own);
         };
@@ -50,26 +54,57 @@ impl Bfq {
     #[inline]
     pub(super) fn attach(&mut self, now: Nanos, stream: u32, place: u32) {
         self.know(stream);
-        if self.queues[stream as usize + 1].created.is_none() {
-            self.begin_queue(now, stream + 1);
+        let own = self.streams[stream as usize].own;
+        if self.queues[own as usize].created.is_none() {
+            self.begin_queue(now, own);
         }
         let before = self.streams[stream as usize].queue.replace(place);
         if before == Some(place) {
             return self.forget_sibling(now, place);
         }
         if let Some(before) = before {
-            let queue = self.queue(before);
-            queue.streams -= 1;
-            if queue.streams == 1 {
-                queue.splitting = false;
-            }
+            self.leave(before);
         }
         self.queue(place).streams += 1;
         match before {
-            _ if place != stream + 1 => self.merge(stream + 1, place),
+            _ if place != own => self.merge(own, place),
             Some(_) => self.come_back(now, place),
             None => {}
         }
+    }
+
+    /// Records that a stream no longer uses queue `place`.
+    fn leave(&mut self, place: u32) {
+        let queue = self.queue(place);
+        queue.streams -= 1;
+        if queue.streams == 1 {
+            queue.splitting = false;
+        }
+    }
+
+    /// Forgets `stream`, whose number is assigned to a new submitter, unless it has requests.
+    pub(super) fn forget(&mut self, stream: u32, queue: &Queue) {
+        let known = self.streams.get_mut(stream as usize).filter(|known| known.requests == 0);
+        let Some(known) = known else { return };
+        let (used, mut own) = (known.queue.take(), known.own);
+        if let Some(used) = used {
+            self.leave(used);
+        }
+        if let Some(other) = self.streams.iter().position(|other| other.queue == Some(own)) {
+            let others = std::mem::replace(&mut self.streams[other].own, own);
+            self.streams[stream as usize].own = others;
+            own = others;
+        }
+        if self.queues[own as usize].order.is_empty() {
+            if self.active == Some(own) {
+                self.end_turn(self.now, Ended::NoRequests, queue);
+            }
+            self.fair.renew(own);
+        }
+        self.queue(own).renew();
+        self.queues.iter_mut().for_each(|queue| queue.forget(own));
+        self.eldest = self.eldest.filter(|&(eldest, _)| eldest != own);
+        self.last_ended = self.last_ended.filter(|&(last, _)| last != own);
     }
 
     /// Initializes the queue of a stream when its first request arrives.

@@ -57,6 +57,15 @@ pub(super) struct Trial {
     injected: bool,
 }
 
+impl Injection {
+    /// Forgets queue `place`, which another stream is going to use.
+    pub(super) fn forget(&mut self, place: u32) {
+        self.waker = self.waker.filter(|&waker| waker != place);
+        self.suspect = self.suspect.filter(|&suspect| suspect != place);
+        self.woken.retain(|&woken| woken != place);
+    }
+}
+
 impl Bfq {
     /// Resets the limit of a queue.
     fn renew_limit(&mut self, now: Nanos, place: u32) {
@@ -170,7 +179,7 @@ impl Bfq {
         let active = &self.queues[place as usize];
         if !active.is_shared()
             && let Some((_, id)) = self.queues[ASYNC as usize].order.next()
-            && queue[id].stream.checked_add(1) == Some(place)
+            && self.streams.get(queue[id].stream as usize).is_some_and(|known| known.own == place)
             && self.can_afford(ASYNC, queue)
         {
             return Some(ASYNC);

@@ -102,8 +102,7 @@ pub(super) struct Raised {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entering {
     pub(super) now: Nanos,
-    /// Whether raising is allowed: the queue is synchronous, has the default weight, and serves one
-    /// stream or one task.
+    /// Whether raising is allowed: the queue is synchronous and serves one stream or one task.
     pub(super) may_raise: bool,
     /// Whether all its requests seek, which rules out a steady stream.
     pub(super) always_seeks: bool,

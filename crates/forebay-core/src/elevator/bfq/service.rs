@@ -199,7 +199,7 @@ impl Bfq {
         let busy = self.fair.busy();
         let is_rushed = queue.raised.is_raised()
             && (self.raised_busy() < busy || self.in_flight >= queue.in_flight + CROWD);
-        is_rushed || self.is_asymmetric(place) || busy == 1
+        is_rushed || busy == 1
     }
 
     /// Returns whether the scheduler should wait for `place`, which has no requests.
@@ -232,9 +232,7 @@ impl Bfq {
         let active = &self.queues[place as usize];
         let idle = match active.raised.is_raised() {
             true => self.config.slice_idle.max(RAISED_IDLE_MIN),
-            false if active.is_seeky() && !self.is_asymmetric(place) => {
-                self.config.slice_idle.min(SEEKY_IDLE_MAX)
-            }
+            false if active.is_seeky() => self.config.slice_idle.min(SEEKY_IDLE_MAX),
             false => self.config.slice_idle,
         };
         self.turn.idle_since = Some(now);

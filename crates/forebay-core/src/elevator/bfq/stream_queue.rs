@@ -7,8 +7,8 @@ use crate::contract::time::Nanos;
 use crate::elevator::history::{SeekHistory, ThinkTime};
 use crate::elevator::seek_order::SeekOrder;
 
-/// The default weight of a queue (Linux `io.bfq.weight`).
-pub(super) const WEIGHT: u32 = 100;
+/// The weight of a queue (Linux `io.bfq.weight`).
+const WEIGHT: u32 = 100;
 
 /// A queue is seeky if more than this many of its last 32 requests were far from the previous one.
 const FAR_MAX: u32 = 19;
@@ -21,7 +21,6 @@ const WINDOW: Nanos = Nanos::from_millis(200);
 pub(super) struct StreamQueue {
     pub(super) order: SeekOrder,
     pub(super) is_sync: bool,
-    pub(super) weight: u32,
     pub(super) raised: Raised,
     /// The raising of the stream before it joined a shared queue.
     pub(super) raised_alone: Option<Raised>,
@@ -66,7 +65,6 @@ impl StreamQueue {
         StreamQueue {
             order: SeekOrder::default(),
             is_sync,
-            weight: WEIGHT,
             raised: Raised::default(),
             raised_alone: None,
             budget: 0,
@@ -100,10 +98,24 @@ impl StreamQueue {
         self.injection.changed = now;
     }
 
+    /// Forgets all except requests, because another stream is going to use the queue.
+    pub(super) fn renew(&mut self) {
+        let fresh = StreamQueue::new(self.is_sync);
+        let old = std::mem::replace(self, fresh);
+        (self.order, self.listed_at) = (old.order, old.listed_at);
+        (self.allocated, self.in_flight) = (old.allocated, old.in_flight);
+    }
+
+    /// Forgets how the queue depends on queue `place`, which another stream is going to use.
+    pub(super) fn forget(&mut self, place: u32) {
+        self.sibling = self.sibling.filter(|&sibling| sibling != place);
+        self.injection.forget(place);
+    }
+
     /// Returns the weight, including raising.
     #[inline]
     pub(super) fn weight(&self) -> u32 {
-        self.weight.saturating_mul(self.raised.factor())
+        WEIGHT.saturating_mul(self.raised.factor())
     }
 
     #[inline]

@@ -228,6 +228,21 @@ impl Wf2q {
         (entity.budget, entity.served) = (0, 0);
     }
 
+    /// Forgets the service that a queue without requests has received, unless it is in service.
+    pub(super) fn renew(&mut self, queue: u32) {
+        if self.serving == Some(queue) {
+            return;
+        }
+        if !self.is_idle(queue) {
+            self.leave(queue);
+        }
+        let entity = std::mem::take(self.entity(queue));
+        if entity.place == Place::Resting {
+            self.weight_sum -= u64::from(entity.weight);
+            self.resting.retain(|&other| other != queue);
+        }
+    }
+
     /// Makes a queue without requests rest. It is forgotten once the virtual time reaches its
     /// virtual finish.
     fn rest(&mut self, queue: u32) {

@@ -79,6 +79,31 @@ impl Cfq {
         free.map_or(own, |free| free as u32 + 1)
     }
 
+    /// Forgets `stream`, whose number is assigned to a new submitter. Its queue, if nobody else uses
+    /// it, loses the disk and its credit.
+    pub(super) fn detach(&mut self, stream: u32) {
+        let Some(known) = self.streams.get_mut(stream as usize) else { return };
+        let Some(place) = std::mem::take(known).queue else { return };
+        self.leave(place);
+        let queue = &self.queues[place as usize];
+        if queue.streams == 0 && queue.order.is_empty() {
+            if self.active == Some(place) {
+                // The time only matters to a queue with requests.
+                self.expire(Nanos::ZERO, false);
+            }
+            self.queue(place).slice.residual = 0;
+        }
+    }
+
+    /// Records that a stream no longer uses queue `place`.
+    fn leave(&mut self, place: u32) {
+        let queue = self.queue(place);
+        queue.streams -= 1;
+        if queue.streams == 0 {
+            queue.merges_into = None;
+        }
+    }
+
     /// Makes `stream` use queue `place`, the result of [`Cfq::queue_of`].
     #[inline]
     pub(super) fn attach(&mut self, now: Nanos, stream: u32, place: u32) {
@@ -95,13 +120,7 @@ impl Cfq {
                 }
                 return;
             }
-            Some(before) => {
-                let queue = self.queue(before);
-                queue.streams -= 1;
-                if queue.streams == 0 {
-                    queue.merges_into = None;
-                }
-            }
+            Some(before) => self.leave(before),
             None => self.streams[index].think.last_end = now,
         }
         self.streams[index].queue = Some(place);

@@ -127,6 +127,13 @@ impl Trails {
         id
     }
 
+    /// Forgets which trail `process` used: its number is assigned to another process.
+    pub(super) fn begin_process(&mut self, process: u32) {
+        if let Some(trail) = self.by_process.get_mut(process as usize) {
+            *trail = None;
+        }
+    }
+
     /// Records that a trail was waited for in vain. This also lowers the expectations of new
     /// trails.
     pub(super) fn missed(&mut self, id: TrailId) {

@@ -63,6 +63,9 @@ impl<D: Policy> Policy for Tier<D> {
     fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
         each!(self, tier => tier.pieces(io, each));
     }
+    fn begin_stream(&mut self, stream: u32) {
+        each!(self, tier => tier.begin_stream(stream));
+    }
 }
 
 impl<D: Beneath> Beneath for Tier<D> {

@@ -84,7 +84,7 @@ fn collection_goes_on_in_step_with_the_host() {
     let (mut state, mut most) = (3, 0);
     for _ in 0..4 * logical {
         let mut work = Count::default();
-        ftl.write((splitmix(&mut state) % u64::from(logical)) as u32, &mut work);
+        ftl.write((random::next(&mut state) % u64::from(logical)) as u32, &mut work);
         most = most.max(work.copied);
     }
     let mean = ftl.wear().moved_pages as f64 / ftl.wear().host_pages as f64;
@@ -148,7 +148,7 @@ fn any_mix_of_writes_and_trims_keeps_the_invariants() {
             verify(&ftl);
             let mut work = Count::default();
             for _ in 0..3000 {
-                let dice = splitmix(&mut state);
+                let dice = random::next(&mut state);
                 let page = (dice >> 8) as u32 % logical;
                 if dice.is_multiple_of(8) { ftl.trim(page) } else { ftl.write(page, &mut work) }
             }
@@ -182,11 +182,11 @@ fn write_amplification_under_uniform_random_writes_is_the_closed_form() {
         let mut ftl = Ftl::new(shape(logical, 1, blocks, 128), collection, logical).unwrap();
         let (mut state, mut work) = (3, Count::default());
         for _ in 0..4 * logical {
-            ftl.write((splitmix(&mut state) % u64::from(logical)) as u32, &mut work);
+            ftl.write((random::next(&mut state) % u64::from(logical)) as u32, &mut work);
         }
         ftl.forget_wear();
         for _ in 0..6 * logical {
-            ftl.write((splitmix(&mut state) % u64::from(logical)) as u32, &mut work);
+            ftl.write((random::next(&mut state) % u64::from(logical)) as u32, &mut work);
         }
         let usable = f64::from((blocks - RESERVE_BLOCKS as u32) * 128);
         let expected = closed_form(usable / f64::from(logical));
