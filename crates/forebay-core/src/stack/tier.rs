@@ -52,6 +52,9 @@ pub(crate) trait Choose {
     /// Returns whether a write goes to the flash. Called for every read and write, in order of
     /// arrival.
     fn is_for_flash(&mut self, request: &Request) -> bool;
+
+    /// Called when a stream number is assigned to a new submitter.
+    fn begin_stream(&mut self, _stream: u32) {}
 }
 
 /// Leaves all decisions to the disks' elevators.
@@ -235,6 +238,10 @@ fn cut(io: &Planned, offset: u64, len: u32) -> Planned {
 }
 
 impl<C: Choose> Placement for Tiers<C> {
+    fn begin_stream(&mut self, stream: u32) {
+        self.choose.begin_stream(stream);
+    }
+
     fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
         let placed = Request { lane: request.lane.min(self.flash - 1), ..*request };
         if self.waits_for_log(client, request, bytes, plan) {

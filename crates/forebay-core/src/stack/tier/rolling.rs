@@ -45,6 +45,12 @@ impl Choose for Rolling {
         task.end = request.end();
         request.op == Op::Write && task.run_bytes.max(task.average_bytes) < self.cutoff_bytes
     }
+
+    fn begin_stream(&mut self, stream: u32) {
+        if let Some(task) = self.tasks.get_mut(stream as usize) {
+            *task = Task::default();
+        }
+    }
 }
 
 #[cfg(test)]
