@@ -183,11 +183,11 @@ fn a_debian_package_names_the_libraries_that_its_command_needs() {
     }
     let folder = Folder::new();
     let binary = assert_cmd::cargo::cargo_bin!("forebay");
-    let package = printed("packaging/deb.sh", &[binary.as_ref(), folder.root()]);
+    let package = printed("packaging/deb.sh", &[binary, folder.root()]);
     let field = |words: &str| {
         shell::run(folder.root(), &format!("dpkg-deb {words} {}", package.trim())).unwrap()
     };
-    let needed = printed("packaging/needed.sh", &[binary.as_ref()]);
+    let needed = printed("packaging/needed.sh", &[binary]);
     let depends = field("--show --showformat='${Depends}'");
     assert_eq!(needed.contains("libc.so.6"), depends.starts_with("libc6 (>= 2."), "{depends}");
     assert_eq!(needed.contains("libgcc_s"), depends.contains(", libgcc-s1"), "{depends}");

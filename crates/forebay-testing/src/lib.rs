@@ -1,7 +1,9 @@
-//! What all tests share: numbers that they draw, the same in every run from a seed that the test names, how long they run, and
-//! how they report that they are skipped.
+//! What all tests share: pseudorandom numbers from a seed, how long tests run, and how they report that they are skipped.
 //!
-//! Numbers are SplitMix64's (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014): any seed will do.
+//! The numbers are SplitMix64's (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014).
+
+// This crate is used only in tests.
+#![allow(clippy::unwrap_used)]
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,13 +19,13 @@ pub const fn random(state: &mut u64) -> u64 {
     drawn
 }
 
-/// Returns the next number below `end`; 0 where nothing is.
+/// Returns the next number below `end`, or 0 if `end` is 0.
 pub const fn below(state: &mut u64, end: u64) -> u64 {
     let drawn = random(state);
     if end == 0 { 0 } else { drawn % end }
 }
 
-/// What the sequence of the seed `number` begins with: a number that looks drawn.
+/// Returns the first number of the sequence of the seed `number`.
 pub const fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(STEP);
     z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
