@@ -473,7 +473,8 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let mut prompt = looked(12.0, 0);
         prompt.backs[0].window = Some(WindowFigures { window_ms: 21.5, device_tail_ms: 0.0 });
-        let prompt = page(&looked(10.0, 0), &prompt).replace('\n', " ");
+        let prompt = page(&looked(10.0, 0), &prompt);
+        let prompt = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(prompt.contains("promised ones take no longer than expected."), "{prompt}");
         let idle = page(&looked(10.0, 0), &looked(12.0, 0));
         assert!(idle.starts_with("data is idle; its policy is noop"), "{idle}");

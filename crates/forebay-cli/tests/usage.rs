@@ -48,7 +48,7 @@ fn a_device_file_with_a_mistake_is_refused_with_its_line() {
     let good = include_str!("../../../devices/sata250.toml");
     for (old, new, part) in [
         ("heads = 4", "heads = 0", "heads"),
-        ("rpm = 7200", "rpm = \"fast\"", "line 11"),
+        ("rpm = 7200", "rpm = \"fast\"", "line 12"),
         ("rpm = 7200", "rpn = 7200", "rpn"),
         ("[seek]", "[seek", "line"),
     ] {
