@@ -27,23 +27,23 @@ fn faults_are_told_with_their_line() {
         assert!(parts.iter().all(|part| message.contains(part)), "{message}");
         assert!(message.contains("correct the file") && !message.contains('\n'), "{message}");
     };
-    has(with("read_us = 60 ", "read_ms = 60 "), &["line 17:", "`read_ms`", "`read_us`"]);
-    has(with("read_us = 60 ", "read_us = -60 "), &["line 17:", "read_us: got -60", "1000000 us"]);
-    has(with("read_us = 60 ", "read_us = 0 "), &["line 17:", "read: got 0 ns"]);
-    has(with("channels = 8 ", "channels = 0 "), &["line 14:", "channels: got 0"]);
-    has(with("program_pages = 2 ", "program_pages = 3 "), &["line 13:", "multiple of the 3"]);
+    has(with("read_us = 60 ", "read_ms = 60 "), &["line 18:", "`read_ms`", "`read_us`"]);
+    has(with("read_us = 60 ", "read_us = -60 "), &["line 18:", "read_us: got -60", "1000000 us"]);
+    has(with("read_us = 60 ", "read_us = 0 "), &["line 18:", "read: got 0 ns"]);
+    has(with("channels = 8 ", "channels = 0 "), &["line 15:", "channels: got 0"]);
+    has(with("program_pages = 2 ", "program_pages = 3 "), &["line 14:", "multiple of the 3"]);
     has(
         with("over_provisioning_percent = 7.34", "over_provisioning_percent = 0"),
-        &["line 16:", "garbage collection needs"],
+        &["line 17:", "garbage collection needs"],
     );
-    has(with("mb_per_s = 520 ", "mb_per_s = 0.5 "), &["line 24:", "link rate: got 500000"]);
-    has(with("queue_depth = 32 ", "queue_depth = 0 "), &["line 30:", "queue depth: got 0"]);
-    has(with("idle_w = 0.3 ", "idle_w = nan "), &["line 42:", "idle power: got NaN"]);
-    has(with("filled_percent = 100 ", "filled_percent = 101 "), &["line 38:", "filled share"]);
-    has(with("bytes = 16777216 ", "bytes = 16777216000000 "), &["line 34:", "4 GiB at most"]);
-    has(with("\"greedy\"", "\"random\""), &["line 21:", "`random`", "`cost-benefit`"]);
+    has(with("mb_per_s = 520 ", "mb_per_s = 0.5 "), &["line 25:", "link rate: got 500000"]);
+    has(with("queue_depth = 32 ", "queue_depth = 0 "), &["line 31:", "queue depth: got 0"]);
+    has(with("idle_w = 0.3 ", "idle_w = nan "), &["line 43:", "idle power: got NaN"]);
+    has(with("filled_percent = 100 ", "filled_percent = 101 "), &["line 39:", "filled share"]);
+    has(with("bytes = 16777216 ", "bytes = 16777216000000 "), &["line 35:", "4 GiB at most"]);
+    has(with("\"greedy\"", "\"random\""), &["line 22:", "`random`", "`cost-benefit`"]);
     has(with("[flash]", "endurance_tb = 0\n[flash]"), &["endurance_tb: got 0", "above 0"]);
-    has(with("duplex = false", ""), &["line 23:", "missing field `duplex`"]);
+    has(with("duplex = false", ""), &["line 24:", "missing field `duplex`"]);
     let disk = read_spec(Path::new("my.toml"), TEST_DRIVE).unwrap_err().to_string();
     assert!(disk.contains("got a solid-state drive, expected a disk"), "{disk}");
 }
