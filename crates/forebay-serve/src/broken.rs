@@ -236,7 +236,8 @@ fn late(exports: &[&ExportFigures], minute: &[Counts], at: usize, slow: &str) ->
 /// Names the export that took most of the disk's time beyond its promise, other than export `at`.
 fn neighbor(exports: &[&ExportFigures], minute: &[Counts], at: usize) -> String {
     let others = (0..exports.len()).filter(|other| *other != at);
-    let busy = others.filter(|other| minute[*other].disk_s > 0.0);
+    let all_s: f64 = minute.iter().map(|counts| counts.disk_s).sum();
+    let busy = others.filter(|other| minute[*other].disk_s > 0.01 * all_s);
     let busy = busy.filter(|other| !minute[*other].is_within_promise());
     let busiest = busy.max_by(|one, other| minute[*one].disk_s.total_cmp(&minute[*other].disk_s));
     let Some(other) = busiest else {
@@ -244,7 +245,6 @@ fn neighbor(exports: &[&ExportFigures], minute: &[Counts], at: usize) -> String 
                 capacity_iops is too high"
             .into();
     };
-    let all_s: f64 = minute.iter().map(|counts| counts.disk_s).sum();
     format!(
         "'{}' took {:.0} % of the disk's time in that minute, for {:.1} MB in {}",
         exports[other].name,

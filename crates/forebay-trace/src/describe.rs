@@ -187,9 +187,10 @@ fn direction(r: &Record) -> usize {
 }
 
 /// Truncates a name from a trace to 32 characters, and removes characters that could control a
-/// terminal or break a table.
+/// terminal, reverse the order of its characters or break a table.
 pub fn printable(name: &str) -> String {
-    name.chars().take(32).map(|c| if c.is_control() { '?' } else { c }).collect()
+    let turns = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    name.chars().take(32).map(|c| if c.is_control() || turns(c) { '?' } else { c }).collect()
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {

@@ -212,8 +212,9 @@ impl Draft {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // Some file systems, such as FAT, have no permissions.
-            let mode = fs::Permissions::from_mode(0o666 & !umask());
+            // A file that is replaced may be private. Some file systems, such as FAT, have no permissions.
+            let usual = || fs::Permissions::from_mode(0o666 & !umask());
+            let mode = fs::metadata(&path).map_or_else(|_| usual(), |old| old.permissions());
             let _ = file.as_file().set_permissions(mode);
         }
         file.as_file().sync_all().map_err(fail)?;
@@ -278,6 +279,12 @@ mod tests {
         fs::write(at("there"), "old").unwrap();
         write("link").unwrap();
         assert_eq!(fs::read(at("there")).unwrap(), b"new");
+        // A private file stays private.
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(at("there"), fs::Permissions::from_mode(0o640)).unwrap();
+        write("link").unwrap();
+        let mode = fs::metadata(at("there")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
         assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
         let said = write("socket").unwrap_err().to_string();

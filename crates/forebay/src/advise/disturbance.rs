@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use forebay_trace::describe::printable;
+use forebay_trace::streams::WRITE_BACK;
 use serde::Serialize;
 
 use super::Setting;
@@ -39,7 +40,8 @@ pub struct Disturbance {
 
 impl Disturbance {
     /// Measures the pair of streams that disturb each other most under `baseline`, the run of the
-    /// present scheduler. Returns a result for each of the two streams; none if the trace does not distinguish streams, or if no difference could matter.
+    /// present scheduler. Returns a result for each of the two streams; none if the trace does not
+    /// distinguish streams, or if no difference could matter.
     pub(super) fn measured(
         setting: &Setting<'_>,
         baseline: &RunResult,
@@ -49,7 +51,8 @@ impl Disturbance {
         progress: Telling<'_>,
     ) -> Result<Vec<Disturbance>, Error> {
         let Some(pair) = pair(setting, baseline, need) else { return Ok(Vec::new()) };
-        let names = pair.map(|left_out| format!("without {}", printable(&left_out.stream)));
+        let short = |name: &str| printable(name).chars().take(16).collect::<String>();
+        let names = pair.map(|left_out| format!("without {}", short(&left_out.stream)));
         let names = names.each_ref().map(String::as_str);
         let run = |at: usize, tell: Tell<'_>| {
             let setup = Setup { without: Some(pair[at].number), ..setup };
@@ -71,6 +74,11 @@ impl Disturbance {
         let mut all: Vec<Disturbance> = each.collect();
         all.sort_by_key(|one| !one.matters);
         Ok(all)
+    }
+
+    /// Returns whether one of the streams is the page cache's, which no user can schedule.
+    pub(super) fn is_write_back(&self) -> bool {
+        self.stream == WRITE_BACK || self.beside == WRITE_BACK
     }
 
     /// Formats the figures, as in "db/7 reads: p99 48 ms beside backup/9, 12 ms without it".

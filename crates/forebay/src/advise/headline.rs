@@ -93,7 +93,10 @@ impl Case<'_> {
             true => format!("{} is busy {}; ", self.device.name, self.busy()),
             false => String::new(),
         };
-        let separate = if pair.are_volumes { "use separate disks" } else { "separate them" };
+        let separate = match pair.is_write_back() || pair.are_volumes {
+            true => "use separate disks",
+            false => "separate them",
+        };
         [format!("{busy}{said}; {separate}."), format!("{said}; {separate}."), format!("{said}.")]
     }
 

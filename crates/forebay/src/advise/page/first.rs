@@ -5,6 +5,7 @@ use forebay_ask::named;
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::page::{Block, KeyFigure};
 use forebay_show::table::{Cell, Column, Row, RowMark, Table};
+use forebay_trace::describe::printable;
 
 use super::flash_line::flash_line;
 use crate::advise::judge::{TOO_FEW, tells_latencies};
@@ -176,6 +177,9 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
             let what = match advice.leading_disturbance() {
                 None => "nothing",
                 Some(pair) if pair.are_volumes => "put them on separate disks",
+                Some(pair) if pair.is_write_back() => {
+                    "write to another disk, or less at once (vm.dirty_bytes)"
+                }
                 Some(_) => "run one of them at another time, or on another disk",
             };
             terms.push(("Do now", format!("{what}: {}", why_nothing(advice))));
@@ -255,7 +259,7 @@ fn shortened(reason: &str) -> &str {
 /// Returns the key figure for a stream without the one that disturbs it.
 fn tail_without(of: &Disturbance) -> Option<KeyFigure> {
     Some(KeyFigure {
-        name: format!("p99 of {} without {}", of.stream, of.beside),
+        name: format!("p99 of {} without {}", printable(&of.stream), printable(&of.beside)),
         before: Some(Figure::new(of.p99_ms? / 1e3, Unit::Seconds)),
         figure: Figure::new(of.p99_without_ms / 1e3, Unit::Seconds),
     })

@@ -7,6 +7,9 @@ use super::page;
 use super::rank::BuyRow;
 use crate::quantities::percent;
 
+/// The precision of prices in messages.
+const CENT: f64 = 0.01;
+
 /// An amount of money, in the currency of the prices if none is given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
@@ -36,7 +39,7 @@ impl Value for Budget {
 impl Budget {
     /// Returns whether a row keeps the promises for no more money.
     pub(super) fn allows(&self, row: &BuyRow) -> bool {
-        self.is_priced(row) && row.price.is_some_and(|price| price <= self.amount)
+        self.is_priced(row) && row.price.is_some_and(|price| price <= self.amount + CENT / 2.0)
     }
 
     /// Puts the rows that cost no more than the budget first, in their present order.
