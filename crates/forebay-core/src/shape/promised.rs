@@ -441,7 +441,7 @@ impl Recombine for Promised {
         self.device.enter(now, io, deadline);
         if !self.waiting.is_empty() {
             let (tenant, milli) = (self.tenant_of(io.stream as usize), self.device.units_milli(io));
-            self.tenants[tenant].received.sent(now, milli);
+            self.tenants[tenant].received.sent(milli);
         }
         if deadline.is_some() { Flags::PROMISED } else { Flags::NONE }
     }

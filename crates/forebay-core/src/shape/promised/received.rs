@@ -2,7 +2,6 @@
 //!
 //! While a request waits beyond the promise, the tenant must be served at least at the promised rate,
 //! by kept requests or others. Otherwise its promise is broken, even if all kept requests are in time.
-//! A wait counts from its bound on: before it began, the requests of the bound were served ahead.
 //!
 //! A request that is too long for the bound can never be kept. While such a request waits, the
 //! tenant's rate is not judged.
@@ -14,7 +13,7 @@ use crate::rtt::{Rtt, SERVICE};
 /// The service that a tenant received while requests waited.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Received {
-    /// When requests have been waiting for the bound, or will have, if the tenant's rate is judged.
+    /// Since when requests have been waiting, if the tenant's rate is judged.
     since: Option<Nanos>,
     /// Whether requests wait, one of which is too long to be kept.
     has_long: bool,
@@ -35,7 +34,7 @@ impl Received {
             self.ends(now);
             self.has_long = true;
         } else if was_idle {
-            self.since = Some(now + rtt.within());
+            self.since = Some(now);
         }
         was_idle
     }
@@ -48,8 +47,8 @@ impl Received {
 
     /// Records that an I/O of this many thousandths of a unit is sent.
     #[inline]
-    pub(super) fn sent(&mut self, now: Nanos, units_milli: u64) {
-        if self.since.is_some_and(|since| since <= now) {
+    pub(super) fn sent(&mut self, units_milli: u64) {
+        if self.since.is_some() {
             self.sent_milli = self.sent_milli.saturating_add(units_milli);
         }
     }
@@ -80,21 +79,19 @@ mod tests {
         let values = |received: &Received, now| {
             received.gauges(now, 3, &rtt).map(|gauge| (gauge.value * 1e3).round() as u64)
         };
-        received.sent(ms(900), 1000);
+        received.sent(1000);
         assert_eq!(values(&received, ms(1000)), [0, 0]);
         assert!(received.waits(ms(1000), &rtt, 1) && !received.waits(ms(1100), &rtt, 5));
-        received.sent(ms(1040), 700);
-        assert_eq!(values(&received, ms(1050)), [0, 0], "a wait within the bound");
-        received.sent(ms(1050), 1500);
-        assert_eq!(values(&received, ms(1500)), [45_000, 1500]);
+        received.sent(1500);
+        assert_eq!(values(&received, ms(1500)), [50_000, 1500]);
         received.ends(ms(2000));
-        received.sent(ms(3000), 1000);
-        assert_eq!(values(&received, ms(9000)), [95_000, 1500]);
+        received.sent(1000);
+        assert_eq!(values(&received, ms(9000)), [100_000, 1500]);
         // While a request waits that can never be kept, the rate is not judged.
         assert!(received.waits(ms(9000), &rtt, 1) && !received.waits(ms(9100), &rtt, 6));
         assert!(!received.waits(ms(9200), &rtt, 1));
-        received.sent(ms(9300), 1000);
-        assert_eq!(values(&received, ms(9900)), [100_000, 1500]);
+        received.sent(1000);
+        assert_eq!(values(&received, ms(9900)), [110_000, 1500]);
         received.ends(ms(9900));
         assert!(received.waits(ms(9900), &rtt, 1));
     }
