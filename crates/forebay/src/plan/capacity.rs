@@ -369,7 +369,6 @@ pub(super) fn beyond(name: impl Display, within: Nanos, fraction: Share) -> Erro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     fn table(
         arrivals: &ArrivalTimes,
@@ -380,14 +379,7 @@ mod tests {
     }
 
     fn arrivals(times: impl Iterator<Item = u64>) -> ArrivalTimes {
-        ArrivalTimes {
-            data_requests: 1000,
-            lengths: (512, 512),
-            path: PathBuf::from("t"),
-            whole: times.map(Nanos).collect(),
-            volumes: vec![("a".into(), [Nanos(0)].into_iter().collect())],
-            notes: forebay_trace::Notes::default(),
-        }
+        ArrivalTimes::of(times.map(Nanos).collect())
     }
 
     fn promises(within: &[u64], fractions: &[&str]) -> Promises {

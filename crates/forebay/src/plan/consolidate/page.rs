@@ -381,17 +381,9 @@ mod tests {
     use super::*;
     use crate::plan::capacity::Promises;
     use crate::plan::consolidate::consolidate;
-    use std::path::PathBuf;
 
     fn client(times: &[u64]) -> ArrivalTimes {
-        ArrivalTimes {
-            lengths: (512, 512),
-            data_requests: 1000,
-            path: PathBuf::from("t"),
-            whole: times.iter().copied().map(Nanos::from_secs).collect(),
-            volumes: Vec::new(),
-            notes: forebay_trace::Notes::default(),
-        }
+        ArrivalTimes::of(times.iter().copied().map(Nanos::from_secs).collect())
     }
 
     fn found(clients: &[&ArrivalTimes], shifts: &[Nanos]) -> Consolidation {
