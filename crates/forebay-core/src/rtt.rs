@@ -104,7 +104,8 @@ impl Rtt {
 
     /// Returns when the server will have completed all admitted requests, rounded up to a
     /// nanosecond.
-    pub fn free_at(&self) -> Nanos {
+    #[cfg(test)]
+    pub(crate) fn free_at(&self) -> Nanos {
         let ns = self.free.div_ceil(u128::from(self.rate_iops));
         Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
@@ -127,13 +128,7 @@ impl Classes {
     /// no tier admits it.
     #[inline]
     pub fn admit(&mut self, at: Nanos) -> Option<usize> {
-        self.admit_from(0, at)
-    }
-
-    /// Does the same as [`Classes::admit`], but starts with tier `first`.
-    #[inline]
-    pub fn admit_from(&mut self, first: usize, at: Nanos) -> Option<usize> {
-        self.admit_each(first, |_, rtt| rtt.admit(at))
+        self.admit_each(0, |_, rtt| rtt.admit(at))
     }
 
     /// Returns the first tier from `first` on for which `admits` returns true.

@@ -139,11 +139,6 @@ impl Touched {
         })
     }
 
-    /// Returns the number of volumes, up to the last one that is touched.
-    pub fn volumes(&self) -> usize {
-        self.volumes.len()
-    }
-
     /// Returns the total size of the touched addresses in bytes.
     pub fn bytes(&self) -> u64 {
         let parts = self.volumes.iter().flatten().map(|(from, to)| to - from);
@@ -431,7 +426,7 @@ mod tests {
         // If there are as many volumes as parts, each volume still keeps one part.
         let mut volumes = Touched::of(4);
         (0..50).for_each(|volume| volumes.add(&at(volume, u64::from(volume) << 30, 512)));
-        assert_eq!((volumes.parts, volumes.volumes()), (50, 50));
+        assert_eq!((volumes.parts, volumes.volumes.len()), (50, 50));
     }
 
     proptest! {

@@ -268,12 +268,6 @@ impl<D: Known> Statistics<D> {
         &mut self.streams[index]
     }
 
-    /// Returns the devices that were passed to [`Statistics::new`].
-    #[inline]
-    pub fn devices(&self) -> &[D] {
-        &self.devices
-    }
-
     /// Returns the I/Os sent to each device so far.
     pub fn asked(&self) -> &[DeviceLoad] {
         &self.asked

@@ -13,9 +13,6 @@ use crate::device::hdd::Hdd;
 use crate::device::ssd::{Ssd, Wear};
 use crate::device::throttled::Throttled;
 
-/// The kinds of device that [`build`] creates from a spec alone, with descriptions.
-pub const KINDS: &[(&str, &str)] = &[("fixed:RATE", "a server of RATE I/Os per second")];
-
 /// Any device model, dispatched without virtual calls.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // a run has few devices, and uses each all the time

@@ -29,9 +29,6 @@ pub struct FitOptions {
     pub budget_bytes: Option<usize>,
 }
 
-/// The highest number of levels by which a model may divide the address range.
-pub const LEVEL_MAX: u8 = forebay_model::LEVEL_MAX;
-
 /// A model that was fitted to a trace.
 #[derive(Clone, Debug)]
 pub struct Fitted {

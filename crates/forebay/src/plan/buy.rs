@@ -133,9 +133,6 @@ pub struct Question<'a> {
     /// The settings for bootstrap intervals; `None` if no intervals are requested.
     pub bootstrap: Option<Bootstrap>,
 }
-
-/// The upper limit of the option for the maximum number of drives.
-pub const DRIVES_MAX: usize = 1024;
 /// The upper limit of the growth factor.
 pub const GROWTH_MAX: f64 = 1000.0;
 

@@ -151,11 +151,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Describes each row in one sentence.
-    pub fn told(&self) -> Vec<String> {
-        self.rows.iter().map(|row| row.told(&self.device, self.devices_max)).collect()
-    }
-
     /// Returns the cautions about the trace, without those about the device model.
     pub fn of_trace(&self, device: &OpenDevice) -> &[String] {
         let of_model = devices::cautions(&[device]).len();
