@@ -143,97 +143,126 @@ pub fn read(path: &Path) -> Result<Config, Error> {
 /// # Errors
 /// Fails like [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
-    let line = |at: usize| 1 + text.get(..at).map_or(0, |before| before.matches('\n').count());
-    let wrong = |at: usize, what: &dyn Display| {
-        unfit(format!(
-            "{}, line {}: {what}; docs/serve.md shows every key",
-            path.display(),
-            line(at)
-        ))
-    };
+    let source = Source { path, text };
     let file: File = toml::from_str(text).map_err(|error| {
         let span = error.span().unwrap_or_default();
-        wrong(span.start, &messages::plain(text, span, error.message()))
+        source.wrong(span.start, &messages::plain(text, span, error.message()))
     })?;
-    let mut backs: Vec<(usize, Back)> = Vec::new();
-    for table in file.disk {
-        let at = table.span().start;
-        backs.push((at, table.into_inner().back().map_err(|what| wrong(at, &what))?));
-    }
-    for table in file.volume {
-        let at = table.span().start;
-        backs.push((at, table.into_inner().back().map_err(|what| wrong(at, &what))?));
-    }
-    for (nth, (at, back)) in backs.iter().enumerate() {
-        if back.name.is_empty() {
-            return Err(wrong(
-                *at,
-                &"name: got an empty name, expected one for messages and exports",
-            ));
-        }
-        if backs[..nth].iter().any(|(_, other)| other.name == back.name) {
-            let name = &back.name;
-            return Err(wrong(*at, &format!("'{name}' is given twice; give each name once")));
-        }
-    }
-    let has_exports = !file.export.is_empty();
-    for (_, back) in backs.iter_mut().filter(|_| has_exports) {
-        back.exports.clear();
-    }
-    for table in file.export {
-        let at = table.span().start;
-        let export = table.into_inner();
-        let on = export.on.clone();
-        let named = export.named().map_err(|what| wrong(at, &what))?;
-        let Some((_, back)) = backs.iter_mut().find(|(_, back)| back.name == on) else {
-            let names: Vec<&str> = backs.iter().map(|(_, back)| back.name.as_str()).collect();
-            let (near, names) = (suggestion(&on, &names), names.join(", "));
-            let what = format!(
-                "on: got '{on}'{near}, expected the name of a [[disk]] or [[volume]]: {names}"
-            );
-            return Err(wrong(at, &what));
-        };
-        back.exports.push(named);
-    }
+    let mut backs = source.backs(file.disk, file.volume)?;
+    source.exports(file.export, &mut backs)?;
     if let Some((at, back)) = backs.iter().find(|(_, back)| back.exports.is_empty()) {
         let what = format!("'{}': no export is on it; add an [[export]] or remove it", back.name);
-        return Err(wrong(*at, &what));
+        return Err(source.wrong(*at, &what));
     }
     if backs.is_empty() {
-        return Err(wrong(0, &"nothing to serve; expected a [[disk]] or a [[volume]]"));
+        return Err(source.wrong(0, &"nothing to serve; expected a [[disk]] or a [[volume]]"));
     }
     let at = |text: Spanned<String>| {
-        address(text.get_ref()).map_err(|error| wrong(text.span().start, &error))
+        address(text.get_ref()).map_err(|error| source.wrong(text.span().start, &error))
     };
     let (tcp, metrics) = (file.tcp.map(at).transpose()?, file.metrics.map(at).transpose()?);
     let unix = file.socket.map(Address::Unix).into_iter();
     let listen: Vec<Address> = unix.chain(tcp.map(Address::Tcp)).collect();
     for (at, back) in &backs {
-        back.shaped().map_err(|error| wrong(*at, &error))?;
-        back.refuse_unknown_policy().map_err(|error| wrong(*at, &error))?;
+        back.shaped().map_err(|error| source.wrong(*at, &error))?;
+        back.refuse_unknown_policy().map_err(|error| source.wrong(*at, &error))?;
     }
     let backs = backs.into_iter().map(|(_, back)| back).collect();
-    let memory_bytes = file.memory.map(|text| {
-        let at = text.span().start;
-        memory(text.get_ref()).map_err(|what| wrong(at, &format!("memory: {what}")))
-    });
-    let memory_bytes = memory_bytes.transpose()?.unwrap_or(MEMORY_BYTES);
-    let refused = |key: &'static str, at, what: String| wrong(at, &format!("{key}: {what}"));
-    let mode = file.socket_mode.map(|text| {
-        mode(text.get_ref()).map_err(|what| refused("socket_mode", text.span().start, what))
-    });
-    let group = file.socket_group.map(|text| {
-        group(text.get_ref()).map_err(|what| refused("socket_group", text.span().start, what))
-    });
-    let access = SocketAccess { mode: mode.transpose()?, group: group.transpose()? };
+    let memory_bytes = source.value("memory", file.memory, memory)?.unwrap_or(MEMORY_BYTES);
+    let access = SocketAccess {
+        mode: source.value("socket_mode", file.socket_mode, mode)?,
+        group: source.value("socket_group", file.socket_group, group)?,
+    };
     let file = Some(path.to_path_buf());
     let config = Config { file, metrics, memory_bytes, access, ..Config::of(listen, backs) };
     if config.listen.is_empty() && !config.has_devices() {
         let what = "no address to listen on; expected socket = \"PATH\", tcp = \
             \"127.0.0.1:10809\", or an [[export]] with ublk = true";
-        return Err(wrong(0, &what));
+        return Err(source.wrong(0, &what));
     }
     Ok(config)
+}
+
+/// The text of a configuration file, and its name in messages.
+struct Source<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    /// Returns an error in the line of the byte `at`.
+    fn wrong(&self, at: usize, what: &dyn Display) -> Error {
+        let line = 1 + self.text.get(..at).map_or(0, |before| before.matches('\n').count());
+        let path = self.path.display();
+        unfit(format!("{path}, line {line}: {what}; docs/serve.md shows every key"))
+    }
+
+    fn value<T>(
+        &self,
+        key: &str,
+        text: Option<Spanned<String>>,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Error> {
+        let read = |text: Spanned<String>| {
+            let wrong = |what| self.wrong(text.span().start, &format!("{key}: {what}"));
+            read(text.get_ref()).map_err(wrong)
+        };
+        text.map(read).transpose()
+    }
+
+    /// Returns the disks and volumes, and where each begins.
+    fn backs(
+        &self,
+        disks: Vec<Spanned<DiskTable>>,
+        volumes: Vec<Spanned<VolumeTable>>,
+    ) -> Result<Vec<(usize, Back)>, Error> {
+        let disks = disks.into_iter().map(|of| (of.span().start, of.into_inner().back()));
+        let volumes = volumes.into_iter().map(|of| (of.span().start, of.into_inner().back()));
+        let mut backs: Vec<(usize, Back)> = Vec::new();
+        for (at, back) in disks.chain(volumes) {
+            backs.push((at, back.map_err(|what| self.wrong(at, &what))?));
+        }
+        for (nth, (at, back)) in backs.iter().enumerate() {
+            let name = &back.name;
+            if name.is_empty() {
+                let what = "name: got an empty name, expected one for messages and exports";
+                return Err(self.wrong(*at, &what));
+            }
+            if backs[..nth].iter().any(|(_, other)| other.name == *name) {
+                let what = format!("'{name}' is given twice; give each name once");
+                return Err(self.wrong(*at, &what));
+            }
+        }
+        Ok(backs)
+    }
+
+    /// Adds the exports to their disks and volumes. Without any, each keeps the export that has its
+    /// own name.
+    fn exports(
+        &self,
+        exports: Vec<Spanned<ExportTable>>,
+        backs: &mut [(usize, Back)],
+    ) -> Result<(), Error> {
+        if !exports.is_empty() {
+            backs.iter_mut().for_each(|(_, back)| back.exports.clear());
+        }
+        for table in exports {
+            let at = table.span().start;
+            let export = table.into_inner();
+            let on = export.on.clone();
+            let named = export.named().map_err(|what| self.wrong(at, &what))?;
+            let Some((_, back)) = backs.iter_mut().find(|(_, back)| back.name == on) else {
+                let names: Vec<&str> = backs.iter().map(|(_, back)| back.name.as_str()).collect();
+                let (near, names) = (suggestion(&on, &names), names.join(", "));
+                let what = format!(
+                    "on: got '{on}'{near}, expected the name of a [[disk]] or [[volume]]: {names}"
+                );
+                return Err(self.wrong(at, &what));
+            };
+            back.exports.push(named);
+        }
+        Ok(())
+    }
 }
 
 impl DiskTable {
