@@ -4,11 +4,7 @@
 //! request is answered with the worst outcome. A write with [`Flags::PREFLUSH`] is split here for
 //! all policies into a flush, followed by the write. No lower layer ever sees such a write.
 
-use crate::contract::bytes::Bytes;
-use crate::contract::outcome::{Outcome, worst};
-use crate::contract::policy::Done;
-use crate::contract::request::{Flags, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Done, Flags, Nanos, Op, Outcome, Request, worst};
 use crate::slab::Slab;
 
 /// A request that has not been answered.
@@ -164,7 +160,7 @@ impl Outstanding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::outcome::Fault;
+    use crate::contract::Fault;
 
     fn write(flags: Flags, len: u32) -> Request {
         let (at, offset, id, stream, lane) = (Nanos(3), 4096, 7, 2, 1);

@@ -30,8 +30,7 @@ mod window;
 pub use rates::{Gaps, LANES_MAX, Segment, admitted, admitted_by_part};
 pub use window::least_rate_for_all;
 
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, SpecError};
 
 /// The time of one service, in units of `1 / rate` nanoseconds.
 pub(crate) const SERVICE: u64 = 1_000_000_000;

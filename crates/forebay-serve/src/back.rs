@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use forebay_core::catalog::{
     DeviceSet, FlashLane, build_over_array, build_paired, build_placed, is_array, is_placement,
 };
-use forebay_core::contract::policy::{AnyPolicy, Gauge};
-use forebay_core::device::list::DeviceModel;
+use forebay_core::contract::{AnyPolicy, Gauge};
 use forebay_core::stack::{Pairing, Rearrange, Rearranged};
-use forebay_core::{Device, Fault, Lane, Nanos, Policy};
+use forebay_core::{Device, DeviceModel, Fault, Lane, Nanos, Policy};
 use forebay_live::{Driver, LEN_MAX, Target};
 use forebay_volume::{FoundVolume, Shape, find, find_cached, status};
 
@@ -472,7 +471,7 @@ const NAME_MAX: usize = 4096;
 #[cfg(test)]
 mod tests {
 
-    use forebay_core::contract::policy::GaugeOf;
+    use forebay_core::contract::GaugeOf;
     use forebay_core::stack::array::Level;
     use forebay_core::{Bytes, Completion, Cx, Piece, Request};
     use forebay_volume::{Create, create};

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use forebay_core::contract::policy::Gauge;
+use forebay_core::contract::Gauge;
 use forebay_core::{Fault, Op};
 use forebay_live::{Lanes as _, SocketLanes, Waker, run};
 

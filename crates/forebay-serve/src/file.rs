@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use forebay_core::contract::near::suggestion;
+use forebay_core::contract::suggestion;
 use forebay_devices as devices;
 use forebay_live::Driver;
 use serde::Deserialize;

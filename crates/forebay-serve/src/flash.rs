@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 use forebay_ask::named;
-use forebay_core::contract::policy::Gauge;
+use forebay_core::contract::Gauge;
 use forebay_core::stack::{
     LABEL_BYTES, LabelFound, PLACEMENT_LOG_VERSION, Pairing, found_label, put_generation,
 };

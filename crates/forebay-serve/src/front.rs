@@ -26,8 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 
-use forebay_core::contract::policy::{AnyPolicy, Done};
-use forebay_core::contract::volume::VolumeOrder;
+use forebay_core::contract::{AnyPolicy, Done, VolumeOrder};
 use forebay_core::slab::Slab;
 use forebay_core::{
     Buf, Bytes, Completion, Fault, Flags, Nanos, Op, Outcome, Piece, Request, Slots, worst,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
 
-use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::contract::AnyPolicy;
 use forebay_core::{Lane, Nanos, Piece, Policy, Request, Slots};
 use forebay_live::{Ended, Lanes, Plug, Pool, SocketEvent, SocketLanes, Waker, run};
 use forebay_rig::Crash;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use forebay_core::contract::near::suggestion;
+use forebay_core::contract::suggestion;
 use forebay_live::{Target, TargetKind, TargetOptions};
 use forebay_volume::is_drive;
 

@@ -6,8 +6,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use forebay_core::contract::policy::{Done, Figure, Gauge, GaugeOf};
-use forebay_core::contract::volume::{VolumeEvent, VolumeState, VolumeWork};
+use forebay_core::contract::{Done, Figure, Gauge, GaugeOf, VolumeEvent, VolumeState, VolumeWork};
 use forebay_core::{Completion, Fault, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 use hdrhistogram::Histogram;

@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use forebay_core::contract::volume::{VolumeDrive, VolumeOrder, VolumeState};
+use forebay_core::contract::{VolumeDrive, VolumeOrder, VolumeState};
 use forebay_volume::{admit, prepare};
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,7 @@
 //! Pages: answers for human readers. A page is laid out once, and rendered for the terminal, HTML
 //! and Markdown.
 
-use crate::figure::{Figure, Unit};
-use crate::table::Table;
+use crate::{Figure, Table, Unit};
 
 /// An answer for human readers, laid out as a headline, key figures and sections.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -221,7 +220,7 @@ impl Block {
             Block::Table(table) => {
                 let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
                 for cell in cells {
-                    use crate::table::Cell;
+                    use crate::Cell;
                     if let Cell::Words(words) | Cell::Judged { words, .. } = cell {
                         change(words);
                     }

@@ -1,6 +1,6 @@
 //! Tables of typed cells, and the texts that all renderers print for them.
 
-use crate::figure::{Figure, Unit};
+use crate::{Figure, Unit};
 use forebay_words::quantities::NONE;
 
 /// A table with typed cells.

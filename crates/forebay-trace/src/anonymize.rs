@@ -16,9 +16,8 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
-use crate::error::{Place, TraceError};
 use crate::streams::is_write_back;
-use crate::trace::{Dictionary, Notes, Reader, Record, Stream};
+use crate::{Dictionary, Notes, Place, Reader, Record, Stream, TraceError};
 
 /// The default size of a cell in bytes.
 pub const CELL_BYTES: u64 = 64 << 20;

@@ -2,8 +2,7 @@
 
 use forebay_core::Nanos;
 
-use crate::error::TraceError;
-use crate::trace::{Dictionary, Notes, Reader, Record};
+use crate::{Dictionary, Notes, Reader, Record, TraceError};
 
 /// Reads the requests that arrive within an interval. The start of the interval becomes the start
 /// of the trace.

@@ -4,8 +4,7 @@
 //! are those of their exports with a number: `db#1`, `db#2`. The server's own requests belong to no
 //! export, and are left out. [`crate::served`] does this for a server whose exports are known.
 
-use crate::error::TraceError;
-use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts, Stream};
+use crate::{Dictionary, Notes, Reader, Record, SourceFacts, Stream, TraceError};
 
 /// The name of the stream of the server's own requests.
 pub const SERVER: &str = "(server)";

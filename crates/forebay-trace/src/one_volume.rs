@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_core::Nanos;
 
-use crate::error::{Place, TraceError};
-use crate::trace::{Dictionary, Notes, Reader, Record};
+use crate::{Dictionary, Notes, Place, Reader, Record, TraceError};
 use forebay_words::plural::counted;
 
 /// The maximum number of volume names in a message.

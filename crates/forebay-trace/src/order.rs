@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use forebay_core::Nanos;
 
-use crate::error::TraceError;
+use crate::TraceError;
 use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
 use clock::{Clock, LOOK_AHEAD};

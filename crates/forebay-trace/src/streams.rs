@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::trace::{Dictionary, Stream};
+use crate::{Dictionary, Stream};
 
 /// The definition of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::trace::Record;
+use crate::Record;
 
 /// The resolution of touched addresses in bytes.
 pub const GRAIN_BYTES: u64 = 1 << 20;

@@ -4,7 +4,7 @@
 use forebay_core::{Flags, Nanos, Op};
 use serde::Serialize;
 
-use crate::error::TraceError;
+use crate::TraceError;
 use forebay_words::plural::{counted, verb};
 
 /// A request in a trace.

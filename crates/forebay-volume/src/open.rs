@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use forebay_ask::shell_word;
-use forebay_core::Slots;
 use forebay_core::adapt::DriveCosts;
 use forebay_core::catalog::with_rules;
-use forebay_core::contract::policy::{AnyPolicy, Done, Figure};
+use forebay_core::contract::{AnyPolicy, Done, Figure};
 use forebay_core::stack::array::{Array, Census, DriveLimit, DriveStage, Geometry, Label, Level};
 use forebay_core::stack::placed::Placed;
-use forebay_core::{Fault, Flags, Nanos, Op, Outcome, Policy, Request, SpecError, Workload};
+use forebay_core::{Fault, Flags, Nanos, Op, Outcome, Policy, Request, Slots, SpecError, Workload};
 use forebay_live::{LEN_MAX, Lanes, Target, run};
 
 use crate::create::DRIVES_MAX;

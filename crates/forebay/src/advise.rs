@@ -17,14 +17,10 @@ use forebay_trace::describe::Description;
 use serde::Serialize;
 
 use crate::defragment::Defragmentation;
-use crate::devices::OpenDevice;
-use crate::error::Error;
-use crate::input::Input;
-use crate::jobs;
 use crate::quantities::bytes;
-use crate::simulate::{Replay, Run, RunResult, Setup};
 use crate::slices::{Resampled, Slices};
 use crate::throttling::Throttling;
+use crate::{Error, Input, OpenDevice, Replay, Run, RunResult, Setup, jobs};
 
 mod available;
 mod capacity;

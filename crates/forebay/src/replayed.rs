@@ -10,7 +10,7 @@ use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_trace::TraceError;
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::Error;
 use crate::input::{Failed, Input, Records};
 use crate::layout::{Changed, Imputed, Map, VolumeLayout};
 use crate::progress::Meter;

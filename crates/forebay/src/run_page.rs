@@ -6,14 +6,14 @@ mod heads;
 mod pictures;
 pub(crate) mod rows;
 
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Series};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{
+    Block, Cell, Chart, ChartAxis, ChartScale, Column, Figure, Page, Place, Row, Series, Table,
+    Unit,
+};
 
 use crate::quantities::seconds;
-use crate::simulate::{Run, RunResult};
 use crate::statistics::StreamShare;
-use crate::words;
+use crate::{Run, RunResult, words};
 use heads::{IO_HEADS, IoRow};
 use rows::across;
 

@@ -7,7 +7,7 @@
 //! sector of an I/O, and within an I/O that crosses cylinders. The approach to the first I/O is not
 //! counted, as in the **bid** paper's worked example, section "Disk head movement (seek) distance".
 
-use forebay_core::contract::policy::Class;
+use forebay_core::contract::Class;
 use forebay_core::replay::Lag;
 use forebay_core::{BACKGROUND, Completion, Device, Done, Nanos, Observer, Op, Request, WriteBack};
 use hdrhistogram::Histogram;

@@ -3,10 +3,7 @@
 //! A constant-rate server is named in a spec (`fixed:RATE`). Disks have too many parameters for
 //! that and come from device files, which this crate does not read.
 
-use crate::contract::device::{Completion, Device, WriteBack};
-use crate::contract::request::Request;
-use crate::contract::spec::{Spec, SpecError};
-use crate::contract::time::Nanos;
+use crate::contract::{Completion, Device, Nanos, Request, Spec, SpecError, WriteBack};
 use crate::device::drive::Drive;
 use crate::device::fixed::Fixed;
 use crate::device::hdd::Hdd;

@@ -41,8 +41,7 @@
 
 mod deferred;
 
-use crate::contract::request::{Op, Request, RequestId};
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, Op, Request, RequestId};
 
 /// The assumed time per byte, in picoseconds, until I/Os of that size have been seen (100 MB/s).
 const BYTE_PS: u64 = 10_000;

@@ -181,11 +181,7 @@ impl Chooser {
             left_ranges: vec![0.0; ranges],
             of_range: vec![0.0; ranges],
             unspent,
-            follows: observed.lifts(
-                &chain.follows,
-                &observed.counts,
-                on.has(Mechanism::Follows),
-            ),
+            follows: observed.lifts(&chain.follows, &observed.counts, on.has(Mechanism::Follows)),
             after: lifts(&chain.after, has_gaps),
             before: lifts(&chain.before, has_gaps),
             paces: lifts(&chain.paces, has_gaps),

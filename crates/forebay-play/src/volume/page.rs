@@ -1,9 +1,9 @@
 //! Builds the page of all volume verbs.
 
 use forebay_core::stack::array::LOST_LISTED;
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{
+    Block, Cell, Column, Figure, KeyFigure, Page, Place, Row, Table, Tone, Unit, Verdict,
+};
 use forebay_volume::Opened;
 use forebay_words::plural::{counted, listed, verb};
 use forebay_words::quantities::bytes;

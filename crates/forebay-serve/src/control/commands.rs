@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_core::contract::volume::VolumeOrder;
+use forebay_core::contract::VolumeOrder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 //! are checked.
 
 use forebay_core::Nanos;
-use forebay_core::contract::near::suggestion;
+use forebay_core::contract::suggestion;
 
 use crate::config::Scrub;
 use crate::protocol::PAYLOAD_MAX;

@@ -12,8 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
-use forebay_core::contract::policy::{AnyPolicy, Gauge};
-use forebay_core::contract::volume::{VolumeDrive, VolumeOrder};
+use forebay_core::contract::{AnyPolicy, Gauge, VolumeDrive, VolumeOrder};
 use forebay_core::{Fault, Nanos, Op, Outcome};
 use forebay_live::{Plug, SocketLanes};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
-use forebay_core::contract::volume::{VolumeEvent, VolumeOrder, VolumeState};
+use forebay_core::contract::{VolumeEvent, VolumeOrder, VolumeState};
 use forebay_core::{Nanos, Op};
 use forebay_live::SocketLanes;
 use forebay_volume::Successor;

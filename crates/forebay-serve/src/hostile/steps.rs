@@ -4,8 +4,7 @@
 
 use std::sync::mpsc::Sender;
 
-use forebay_core::BACKGROUND;
-use forebay_core::contract::policy::Done;
+use forebay_core::{BACKGROUND, Done};
 use forebay_live::Watch;
 
 use super::*;

@@ -1,9 +1,8 @@
 //! Builds the page of `store simulate`.
 
 use forebay::quantities::{percent, seconds, significant};
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
+use forebay_show::{Block, Figure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::plural::counted;
 
 use super::{Parking, StoreSimulateAnswer, StoreSimulateAsk};

@@ -9,7 +9,7 @@ use forebay::plan::power::Disk;
 use forebay::progress::ProgressReport;
 use forebay::verb::{Answered, DeviceInput, Session, Verb, warn_device};
 use forebay_ask::{Delay, Face};
-use forebay_core::device::list::DeviceModel;
+use forebay_core::DeviceModel;
 
 use super::inputs::{Arranged, ArrangementName, KeyOrder, PageSize, TreeName, TreeSyncName};
 use super::{Parking, StoreSimulateAnswer, page};

@@ -17,7 +17,7 @@ use crate::fields::digits;
 use crate::formats::clock::DayClock;
 use crate::naming::NameBudget;
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, LongRequests, is_placeless, is_wrapped};
-use crate::trace::{Dictionary, Record, Stream};
+use crate::{Dictionary, Record, Stream};
 
 /// An error in a field of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

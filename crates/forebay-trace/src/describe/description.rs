@@ -8,8 +8,8 @@
 use serde::Serialize;
 
 use super::by_thread::rows::ByThread;
+use crate::RunStart;
 use crate::streams::StreamBy;
-use crate::trace::RunStart;
 
 /// The description of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]

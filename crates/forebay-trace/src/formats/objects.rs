@@ -25,9 +25,8 @@ use forebay_core::{Flags, Nanos, Op};
 
 use super::numbering::anonymous;
 use crate::columns::meaning;
-use crate::error::TraceError;
 use crate::rows::{LEN_BYTES_MAX, names_again_sentence};
-use crate::trace::{Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
+use crate::{Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts, TraceError};
 use forebay_words::plural::counted;
 
 /// The size of a sector.

@@ -16,10 +16,9 @@ use crate::columns::name_words;
 use crate::columns::plan::Plan;
 use crate::columns::reader::{ColumnReader, Header};
 use crate::columns::spec::Columns;
-use crate::error::TraceError;
 use crate::formats::Input;
 use crate::order::Ordered;
-use crate::trace::Reader;
+use crate::{Reader, TraceError};
 use forebay_ask::named;
 
 /// A format that consists of a declaration of columns.

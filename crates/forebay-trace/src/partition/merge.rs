@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use forebay_core::Nanos;
 
 use super::{MANIFEST, Manifest, Part, load, refused};
-use crate::error::TraceError;
+use crate::TraceError;
 use crate::formats::Input;
 use crate::formats::parquet::open_rows;
 use crate::order::Ordered;

@@ -6,9 +6,8 @@ use super::findings::Case;
 use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW, tells_latencies};
 use super::replays::{left_out_caution, rough_caution};
 use super::{Remedy, RemedyKind, Verdict, source};
-use crate::devices;
 use crate::quantities::{counted, millis, percent};
-use crate::simulate::Replay;
+use crate::{Replay, devices};
 
 impl Case<'_> {
     pub(super) fn cautions(&self) -> Vec<String> {

@@ -5,8 +5,8 @@ use super::{
 };
 use crate::contention::{ContentionFigures, Fight};
 use crate::head::{HeadPoint, HeadTrace};
-use crate::simulate::{Replay, Run, RunResult};
 use crate::statistics::{Figures, StreamShare};
+use crate::{Replay, Run, RunResult};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::{Dictionary, Notes, Record};

@@ -20,14 +20,10 @@ use super::{
     headline, judge, linux_default, today, trust, untimed, worth_telling,
 };
 use crate::clock::Times;
-use crate::devices::OpenDevice;
-use crate::error::Error;
-use crate::input::Input;
-use crate::jobs;
 use crate::progress::{ProgressReport, Telling, untold};
-use crate::simulate::{Bed, RunResult, Setup};
 use crate::slices::Slices;
 use crate::throttling::Throttling;
+use crate::{Bed, Error, Input, OpenDevice, RunResult, Setup, jobs};
 
 /// The progress bar's position, as a share of all work, when the schedulers' runs are complete; then
 /// those on drives with other catch margins, on the plain disk, on drives with other assumed

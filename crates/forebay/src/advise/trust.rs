@@ -18,11 +18,10 @@ use super::judge::{TOO_FEW, is_backlog};
 use super::replays::Tryouts;
 use super::source::RecordedSpeed;
 use crate::clock::Times;
-use crate::error::Error;
 use crate::progress::{Meter, Progress};
 use crate::quantities::{counted, millis, percent, significant};
 use crate::retrodict::{DirectionAnswer, Recording, Retrodiction};
-use crate::simulate::Bed;
+use crate::{Bed, Error};
 
 /// The share of the trace's time by which its clock must go back to lay much of it over itself.
 const OVERLAID_THAT_MATTERS: f64 = 0.1;

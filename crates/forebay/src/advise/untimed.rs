@@ -4,8 +4,7 @@
 use super::trial::none_tried;
 use super::{Advice, Remedy, RemedyKind, Setting, Sizing};
 use crate::clock::Times;
-use crate::error::Error;
-use crate::progress::Progress;
+use crate::{Error, Progress};
 
 /// Builds the advice. `why` explains in full what is wrong with `times`.
 pub(super) fn advice(

@@ -7,10 +7,8 @@ use forebay_core::stack::array::Update;
 use serde::Serialize;
 
 use super::{ArrayLoad, CHUNKS, Score, page, score};
-use crate::devices;
-use crate::error::Error;
-use crate::progress::ProgressReport;
 use crate::verb::{Answered, DeviceInput, Session, Verb, warn_device};
+use crate::{Error, ProgressReport, devices};
 
 forebay_ask::ask! {
     /// Score RAID 6 and three copies for writes of 1 to 4 chunks, by simulation of six drives or more

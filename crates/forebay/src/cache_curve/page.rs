@@ -1,11 +1,10 @@
 //! The report page of `cache`.
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{
-    Block, Chart, ChartAxis, ChartScale, KeyFigure, Page, Place, Series, Tone, Verdict,
+use forebay_show::{
+    Block, Cell, Chart, ChartAxis, ChartScale, Column, Figure, KeyFigure, Page, Place, Row,
+    RowMark, Series, Table, Tone, Unit, Verdict,
 };
-use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
 use super::{Curve, CurvePoint};
 use crate::quantities::{bytes, counted, percent};

@@ -4,19 +4,16 @@
 mod charts;
 mod latencies;
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{Block, Cell, Column, Figure, Page, Place, Row, Table, Tone, Unit, Verdict};
 use forebay_words::plural::counted;
 use forebay_words::quantities::{bound, or_none};
 
 use super::{
     BoundCheck, Card, CardTrace, DeviationKind, LatencyAnswer, LatencyChange, Quantity, Response,
 };
-use crate::names;
 use crate::quantities::{bytes, percent, seconds, significant};
-use crate::words;
+use crate::{names, words};
 
 const NOT_TESTED: &str =
     " Not tested: too few requests to notice twice the figure, or positions in different volumes.";

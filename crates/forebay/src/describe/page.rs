@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{
+    Block, Cell, Column, Figure, KeyFigure, Page, Place, Row, Table, Tone, Unit, Verdict,
+};
 use forebay_trace::describe::description::{Latency, Sizes, StreamRow, VolumeRow};
 use forebay_trace::describe::{Description, printable};
 use forebay_words::plural::{counted, listed};
@@ -361,7 +361,7 @@ fn losses(of: &Description) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::Input;
+    use crate::Input;
     use forebay_core::{Flags, Nanos, Op};
     use forebay_trace::Record;
 

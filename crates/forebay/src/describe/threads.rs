@@ -1,8 +1,6 @@
 //! The threads on the page of `describe`: a summary of all threads, one by type, then each thread.
 
-use forebay_show::figure::Unit;
-use forebay_show::page::{Block, Page, Place};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{Block, Cell, Column, Page, Place, Row, Table, Unit};
 use forebay_trace::describe::by_thread::rows::{ByThread, Figures};
 use forebay_trace::describe::printable;
 use forebay_words::plural::counted;

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_ask::{Choice, Parsed, Size, Value, named};
 use forebay_show::figure::{Figure as Shown, Unit};
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{Block, Cell, Column, Page, Place, Row, Table, Tone, Verdict};
 use forebay_words::plural::counted;
 use serde::Serialize;
 
@@ -13,10 +12,10 @@ use super::{
     Compared, DriveKind, Fit, FitFigures, FitOptions, Imported, RowFigures, SweepFigures, compare,
     fit, import, told_of,
 };
+use crate::Error;
 use crate::devices::fit::disk::{FAR_OFF, POOR_FIT};
 use crate::devices::fit::ssd::P99_FAR_OFF;
 use crate::devices::validate::{Arrivals, Validation};
-use crate::error::Error;
 use crate::verb::{Answered, DeviceInput, Session, Verb, warn_all};
 
 forebay_ask::ask! {

@@ -6,12 +6,11 @@ use forebay_core::catalog::{
     ARRAYS, BLOCK_PARAMETERS, DIVERTING, Listed, PLACEMENTS, POLICIES, Parameter,
     SHAPER_PARAMETERS, SHAPERS, YARDSTICKS,
 };
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{Block, Cell, Column, Page, Place, Row, Table, Tone, Verdict};
 use forebay_words::plural::{counted, listed};
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::Error;
 use crate::verb::{Answered, Session, Verb};
 
 forebay_ask::ask! {

@@ -10,10 +10,9 @@ use forebay_model::{BUDGET_BYTES, Model, USED_MIB_MAX};
 use forebay_trace::streams::{Grouping, StreamBy};
 use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
 
-use crate::error::Error;
 use crate::input::read_through;
 use crate::model::open::expect_trace;
-use crate::progress::Progress;
+use crate::{Error, Progress};
 
 pub use forebay_model::fit::FitOptions as Detail;
 

@@ -10,9 +10,8 @@ use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError};
 use serde::Serialize;
 
 use crate::compare::{self, Aspect, Verdict};
-use crate::error::Error;
 use crate::input::{Input, Opening};
-use crate::progress::{ProgressReport, Telling};
+use crate::{Error, ProgressReport, Telling};
 
 /// The number of requests up to which twins are compared with the whole trace. Comparing more would
 /// take much longer than the fit.

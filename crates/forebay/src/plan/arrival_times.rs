@@ -9,10 +9,9 @@ use forebay_trace::gaps::without_gaps_s;
 use forebay_trace::{Notes, Reader};
 
 use crate::clock::Times;
-use crate::error::Error;
 use crate::input::read_through;
-use crate::progress::Progress;
 use crate::quantities::bytes;
+use crate::{Error, Progress};
 
 /// The requests of a trace, with what `A` keeps of each.
 pub struct Requests<A> {

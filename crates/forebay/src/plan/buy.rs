@@ -28,9 +28,8 @@ mod trial;
 mod verb;
 
 use forebay_ask::{AskError, named};
-use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::Intensity;
-use forebay_core::{Device, Nanos, Policy};
+use forebay_core::{Device, DeviceModel, Nanos, Policy};
 use serde::Serialize;
 
 use self::clients::Clients;
@@ -39,16 +38,12 @@ use self::layout::DriveLayout;
 use self::run::Case;
 use self::trial::Trial;
 use crate::devices::{self, OpenDevice};
-use crate::error::Error;
-use crate::input::Input;
 use crate::jobs::{self, side_by_side};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::consolidate::Begin;
 use crate::plan::page::too_few;
 use crate::plan::search::least_capacities;
-use crate::progress::Telling;
-use crate::shingled;
-use crate::simulate::Bed;
+use crate::{Bed, Error, Input, Telling, shingled};
 
 pub use budget::Budget;
 pub use clients::{By, Promise};

@@ -14,10 +14,9 @@ use super::arrival_times::{ArrivalTimes, size_caution};
 use super::confidence::{self, Bootstrap};
 use super::page::mean_iops;
 use super::search::least_capacities;
-use crate::error::Error;
 use crate::jobs::{each_told, on_all_cores};
-use crate::progress::Telling;
 use crate::quantities::bound;
+use crate::{Error, Telling};
 use forebay_ask::Share;
 
 pub use verb::CapacityAsk;

@@ -36,10 +36,9 @@ use super::arrival_times::{ArrivalTimes, Arrivals, Requests, Span, size_caution}
 use super::capacity::{CapacityRow, Doubt, Promises, beyond, intervals_of, once, table};
 use super::confidence::Bootstrap;
 use super::search::least_capacities;
-use crate::error::Error;
 use crate::jobs::on_all_cores;
-use crate::progress::{ProgressReport, Telling};
 use crate::quantities::{bound, counted, seconds};
+use crate::{Error, ProgressReport, Telling};
 use forebay_ask::Share;
 
 /// How the clients' start times are aligned, before shifts are added.

@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use self::in_time::{Arrival, in_time, least_speed};
 use super::capacity::Promises;
-use crate::error::Error;
+use crate::Error;
 use crate::jobs::on_all_cores;
 use crate::quantities::bound;
 use forebay_ask::Share;

@@ -36,9 +36,7 @@ use super::capacity::Promises;
 use super::search::least_capacities;
 use crate::clock::Times;
 use crate::devices::{self, OpenDevice};
-use crate::error::Error;
-use crate::input::Input;
-use crate::progress::Telling;
+use crate::{Error, Input, Telling};
 use forebay_ask::Share;
 
 /// The size of a stripe in bytes.

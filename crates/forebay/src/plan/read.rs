@@ -1,7 +1,7 @@
 //! Reads traces for the `plan` verbs.
 
 use super::arrival_times::{Arrivals, Clock, Requests};
-use crate::error::Error;
+use crate::Error;
 use crate::verb::{Session, SourceAsk, TraceInput, TracePart, warn_all, warn_notes};
 use forebay_trace::by_export::ByExport;
 use forebay_trace::by_stream::ByStream;

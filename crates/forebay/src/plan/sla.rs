@@ -28,7 +28,7 @@ pub use self::verb::{PromiseInput, SlaAsk};
 use super::arrival_times::{ArrivalTimes, size_caution};
 use super::capacity::beyond;
 use super::search::least_capacities;
-use crate::error::Error;
+use crate::Error;
 
 /// A tier of a promise, and how it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{
+    Block, Cell, Column, Figure, KeyFigure, Page, Place, Row, Table, Tone, Unit, Verdict,
+};
 
 use super::{DirectionAnswer, OutstandingAnswer, Retrodiction};
 use crate::quantities::{change, counted, millis, significant};

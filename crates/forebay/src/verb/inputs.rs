@@ -16,12 +16,11 @@ use forebay_trace::{Columns, Reader, TraceError, open};
 use forebay_words::quantities::percent;
 
 use super::{Session, warn_notes};
-use crate::error::Error;
 use crate::input::{self, Opening};
-use crate::jobs;
 use crate::layout::Map;
 use crate::model::open::open_any;
 use crate::replayed::{DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
+use crate::{Error, jobs};
 /// The value of the option that treats each volume separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByVolume {

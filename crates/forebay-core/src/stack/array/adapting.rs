@@ -9,8 +9,7 @@ use super::kind::{DriveKind, KINDS};
 use super::level::Level;
 use super::locks::{Part, Task};
 use crate::adapt::{Class, Costs, First, Layout, Optimum, Rule, regret};
-use crate::contract::request::Op;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, Op};
 
 /// The unused budget of switches stops growing after clients have moved this many bytes.
 const BURST_BYTES: u64 = 1 << 30;

@@ -18,8 +18,7 @@ use super::kind::DriveKind;
 use super::locks::Task;
 use super::lost::Lost;
 use super::unit::Place;
-use crate::contract::time::Nanos;
-use crate::contract::volume::{VolumeEvent, VolumeWork};
+use crate::contract::{Nanos, VolumeEvent, VolumeWork};
 use crate::stack::placed::Plan;
 
 /// Maximum number of units examined in one step.
@@ -508,11 +507,9 @@ mod tests {
     use super::super::level::Level;
     use super::*;
     use crate::catalog::build;
-    use crate::contract::bytes::{Bytes, Null};
-    use crate::contract::device::{Completion, Mechanics};
-    use crate::contract::outcome::Fault;
-    use crate::contract::policy::{Cx, Finished, Policy};
-    use crate::contract::request::{Flags, Lane, Op, Request};
+    use crate::contract::{
+        Bytes, Completion, Cx, Fault, Finished, Flags, Lane, Mechanics, Null, Op, Policy, Request,
+    };
     use crate::stack::placed::Placed;
 
     /// The duration of an I/O.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::Array;
 use super::unit::{Place, Unit};
-use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::{Fault, Outcome};
 
 /// By unit: cells that a failed flush removed from its state, which current jobs may not know
 /// about.

@@ -1,8 +1,6 @@
 //! The tables of remedies, schedulers and redundancy schemes.
 
-use forebay_show::figure::Unit;
-use forebay_show::page::Block;
-use forebay_show::table::{Cell, Column, Row, RowMark, Table};
+use forebay_show::{Block, Cell, Column, Row, RowMark, Table, Unit};
 
 use crate::advise::{Advice, Latencies, Ranked, Redundancy, Remedy, RemedyKind, RemedyStanding};
 use crate::run_page::name;

@@ -1,7 +1,6 @@
 //! Builds charts of both traces' distributions.
 
-use forebay_show::figure::Unit;
-use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Series};
+use forebay_show::{Block, Chart, ChartAxis, ChartScale, Series, Unit};
 
 use crate::compare::Card;
 use crate::quantities::significant;

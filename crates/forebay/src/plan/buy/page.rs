@@ -2,9 +2,8 @@
 //! keep the promises, and the configuration.
 
 use forebay_ask::named;
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
+use forebay_show::{Block, Figure, KeyFigure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::plural::counted;
 use forebay_words::quantities::NONE;
 

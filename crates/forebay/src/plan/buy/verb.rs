@@ -10,14 +10,11 @@ use super::{
     Answer, Budget, By, Candidate, Configuration, Layout, Prices, Promise, Question, Reliability,
 };
 use super::{Sharing, answer, page};
-use crate::devices;
-use crate::error::Error;
-use crate::input::Input;
 use crate::plan::confidence::Bootstrap;
 use crate::plan::consolidate::Begin;
 use crate::plan::page::undecided;
-use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, kept, warn_all};
+use crate::{Error, Input, ProgressReport, devices};
 
 forebay_ask::ask! {
     /// Find which drives to buy, how many and in which layout, to keep promises to clients

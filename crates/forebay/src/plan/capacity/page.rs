@@ -1,9 +1,10 @@
 //! The report pages of `plan capacity`.
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Series, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
+use forebay_show::{
+    Block, Chart, ChartAxis, ChartScale, Figure, Page, Place, Series, Tone, Unit, Verdict,
+};
 
 use forebay_words::plural::{counted, verb};
 

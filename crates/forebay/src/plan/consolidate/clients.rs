@@ -4,7 +4,7 @@
 use forebay_ask::named;
 
 use super::Begin;
-use crate::error::Error;
+use crate::Error;
 use crate::plan::arrival_times::{Arrivals, Requests};
 
 /// Returns the clients and how their start times are aligned. The clients are `traces`, or their

@@ -4,13 +4,12 @@
 use std::cmp::Ordering;
 
 use forebay_core::Nanos;
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar, Part};
 use forebay_show::html::paragraphs::page_title;
 use forebay_show::html::plot::Caption;
 use forebay_show::html::text::count;
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
+use forebay_show::{Block, Figure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::plural::counted;
 
 use super::bursts::bursts;

@@ -8,15 +8,14 @@ use forebay_core::Nanos;
 use super::clients::clients;
 use super::page::{self, Shown};
 use super::{Begin, cautions, consolidate, own_cautions};
-use crate::error::Error;
 use crate::plan::arrival_times::{Arrivals, Clock, Requests, Span};
 use crate::plan::capacity::{Promises, once};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::costed::{self, Costs};
 use crate::plan::page::undecided;
 use crate::plan::read::read_uncautioned;
-use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, TracePart, Verb, warn_all};
+use crate::{Error, ProgressReport};
 
 forebay_ask::ask! {
     /// Find what clients that share a server need together, and what each of them needs alone

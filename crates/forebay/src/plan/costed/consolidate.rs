@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::in_time::{Arrival, answered, first_come, least_speed, scale};
 use super::{About, Cost, CostedRow, Load, as_speed, beyond, least_speeds, table};
-use crate::error::Error;
+use crate::Error;
 use crate::jobs::on_all_cores;
 use crate::plan::arrival_times::Span;
 use crate::plan::capacity::{Promises, once};

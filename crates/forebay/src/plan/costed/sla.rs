@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::in_time::{first_come, least_speed, scale};
 use super::{About, Cost, Load, as_speed, beyond, least_speeds};
-use crate::error::Error;
+use crate::Error;
 use crate::jobs::on_all_cores;
 use crate::plan::sla::Sla;
 

@@ -1,12 +1,11 @@
 //! The report page of `plan power`: which plan to choose, each plan's power, and how well each
 //! keeps the promise.
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar};
 use forebay_show::html::paragraphs::page_title;
 use forebay_show::html::plot::Caption;
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
+use forebay_show::{Block, Figure, KeyFigure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::plural::counted;
 
 use super::verb::{Answer, OfTrace};

@@ -1,11 +1,11 @@
 //! The report page of `plan sla`.
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar};
 use forebay_show::html::paragraphs::page_title;
 use forebay_show::html::plot::Caption;
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, RowMark, Table};
+use forebay_show::{
+    Block, Cell, Column, Figure, Page, Place, Row, RowMark, Table, Tone, Unit, Verdict,
+};
 
 use super::verb::Answer;
 use super::{Division, Price, TierResult, Way};

@@ -1,9 +1,8 @@
 //! The report page of `plan volume`: what to buy, why, what is uncertain, and the commands.
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
+use forebay_show::{Block, Figure, KeyFigure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::quantities::NONE;
 
 use super::row::{CheaperSetting, Setting, VolumeRow};

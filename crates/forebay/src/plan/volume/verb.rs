@@ -14,13 +14,11 @@ use super::kind::SIZE;
 use super::{Credit, Instance, Question, answer, answer_of_counters, apply, page, prices};
 use crate::devices::DevicesError;
 use crate::devices::volume::{self, ChosenVolume, VolumeType};
-use crate::error::Error;
-use crate::input::Input;
 use crate::plan::confidence::Bootstrap;
 use crate::plan::page::{too_few, undecided};
-use crate::progress::ProgressReport;
 use crate::quantities::bound;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
+use crate::{Error, Input, ProgressReport};
 
 forebay_ask::ask! {
     /// Find which cloud volume to buy, and with which IOPS and throughput, to keep a promise
