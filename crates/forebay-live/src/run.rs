@@ -10,7 +10,7 @@ use std::{io, mem};
 
 use forebay_core::{Cx, Finished, Lane, Nanos, Observer, Piece, Policy, Request, Workload};
 
-use crate::lanes::{Ended, Failure, Lanes};
+use crate::{Ended, Failure, Lanes};
 
 /// The longest wait before the observer is asked whether to continue.
 const TICK: Nanos = Nanos::from_millis(100);

@@ -14,14 +14,13 @@ use forebay_core::{Device, DeviceModel, Fault, Lane, Nanos, Policy};
 use forebay_live::{Driver, LEN_MAX, Target};
 use forebay_volume::{FoundVolume, Shape, find, find_cached, status};
 
-use crate::config::{Back, Blocks, Named, On};
 use crate::error::{Error, system, unfit};
-use crate::export::Export;
 use crate::flash::{self, Pair};
 use crate::lanes::{Closed, Lanes};
 use crate::opening::{Purpose, target};
 use crate::rearrange::{self, Laid};
 use crate::stored::Stored;
+use crate::{Back, Blocks, Export, Named, On};
 
 /// The maximum number of sockets per driver.
 pub(crate) const CLIENTS_MAX: u32 = 256;

@@ -10,10 +10,9 @@ use forebay_live::Driver;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::address::{Address, address};
 use crate::config::{Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise, SocketAccess};
 use crate::error::{Error, unfit};
-use crate::front::Streams;
+use crate::{Address, Streams, address};
 use values::{bytes, group, memory, mode, scrub, span};
 
 mod messages;

@@ -14,8 +14,8 @@ use forebay_core::stack::{
 use forebay_live::checksum;
 use forebay_words::plural::counted;
 
+use crate::Back;
 use crate::back::{keeps_data, uses_flash};
-use crate::config::Back;
 use crate::error::{Error, system, unfit};
 use crate::mark::{self, MARK_BYTES, Mark, MarkFound, VERSION, mark_at};
 use crate::pairing::{FlashFound, Standing, Why, Wish, decide};

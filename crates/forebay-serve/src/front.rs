@@ -33,10 +33,10 @@ use forebay_core::{
 };
 use forebay_live::{Memory, Plug, Pool, SocketEvent, SocketLanes};
 
+use crate::Export;
 use crate::back::{CLIENTS_MAX, JoinedDrive};
 use crate::config::{MEMORY_BYTES, Scrub};
 use crate::connection::{Connection, Payload, Reply, ReplyContent};
-use crate::export::Export;
 use crate::handshake::Agreed;
 use crate::protocol::{Command, CommandFlags, Errno, Header, PAYLOAD_MAX};
 use crate::request_memory::RequestMemory;

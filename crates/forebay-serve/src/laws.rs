@@ -26,13 +26,12 @@ use forebay_live::{Ended, Lanes, Plug, Pool, SocketEvent, SocketLanes, Waker, ru
 use forebay_rig::Crash;
 use forebay_testing::longer;
 
-use crate::config::Named;
 use crate::drive::{Arrivals, Fronted, Shared};
-use crate::export::Export;
 use crate::front::{Front, Newcomer, Order, Streams};
 use crate::handshake::Agreed;
 use crate::journal::Journal;
 use crate::tally::{Counting, Tally};
+use crate::{Export, Named};
 use client::Client;
 
 /// Media that lose power and fail, and one client's socket.

@@ -9,9 +9,8 @@ use forebay_core::contract::suggestion;
 use forebay_live::{Target, TargetKind, TargetOptions};
 use forebay_volume::is_drive;
 
-use crate::config::Back;
 use crate::error::{Error, unfit};
-use crate::outputs;
+use crate::{Back, outputs};
 
 /// Why a back is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use forebay_core::Nanos;
 use forebay_core::contract::Gauge;
 
-use crate::error::Error;
+use crate::Error;
 use crate::flash::Pair;
 use crate::marking::Marking;
 

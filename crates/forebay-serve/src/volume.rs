@@ -14,7 +14,7 @@ use forebay_core::contract::{VolumeDrive, VolumeOrder, VolumeState};
 use forebay_volume::{admit, prepare};
 use serde::{Deserialize, Serialize};
 
-use crate::config::On;
+use crate::On;
 use crate::driver::{Driver, PATIENCE};
 use crate::error::{Error, unfit};
 use crate::front::{JoiningDrive, Order, Purpose};

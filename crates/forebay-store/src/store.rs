@@ -16,12 +16,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_live::{LEN_MAX, Lanes, Target, Threads, Uring, Waker, run};
 
-use crate::config::{Config, Tree};
-use crate::disks::{Disks, StoreError};
-use crate::engine::{DiskHealth, Figures, Stage};
-use crate::operation::{Answer, Checked, Loss, Operation, OperationError};
-use crate::policy::{Desk, StorePolicy, View};
-use crate::record::{Key, Value};
+use crate::{
+    Answer, Checked, Config, Desk, DiskHealth, Disks, Figures, Key, Loss, Operation,
+    OperationError, Stage, StoreError, StorePolicy, Tree, Value, View,
+};
 
 /// The maximum number of I/Os in flight on a disk.
 const DEPTH: u32 = 32;

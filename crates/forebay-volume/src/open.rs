@@ -13,11 +13,10 @@ use forebay_core::stack::placed::Placed;
 use forebay_core::{Fault, Flags, Nanos, Op, Outcome, Policy, Request, Slots, SpecError, Workload};
 use forebay_live::{LEN_MAX, Lanes, Target, run};
 
-use crate::create::DRIVES_MAX;
-use crate::error::Error;
 use crate::find::{Access, FoundVolume, NonMember, drives_in, find, found};
 use crate::joining::{Newcomer, settle};
 use crate::moved::{Counting, Tell, untold};
+use crate::{DRIVES_MAX, Error};
 
 /// The maximum number of I/Os in flight on a drive.
 const DEPTH: u32 = 64;

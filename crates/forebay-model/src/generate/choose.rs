@@ -6,11 +6,11 @@
 use std::ops::Range;
 
 use super::{Mechanism, Mechanisms};
+use crate::Model;
 use crate::chain::{Chain, Epoch, GAPS};
 use crate::class::Class;
 use crate::counts::Counts;
 use crate::dice::RandomSource;
-use crate::model::Model;
 use crate::space::Transitions;
 
 /// Added to observed and expected counts, so that combinations without observations remain

@@ -8,8 +8,7 @@ use forebay_rig::Folder;
 use forebay_volume::{Create, create};
 
 use super::*;
-use crate::file;
-use crate::server::Server;
+use crate::{Server, file};
 
 /// A folder with disks of 64 MiB, an odd one, a hard link, a volume and things that are not disks.
 fn folder() -> Folder {

@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 use super::VERSION;
 use crate::driver::SOON;
 use crate::error::{Error, unfit};
-use crate::reread::Reloaded;
 use crate::running::Running;
-use crate::volume::ServedVolume;
+use crate::{Reloaded, ServedVolume};
 
 /// A command to a running server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@
 use forebay_core::Nanos;
 use forebay_core::contract::suggestion;
 
-use crate::config::Scrub;
+use crate::Scrub;
 use crate::protocol::PAYLOAD_MAX;
 
 /// Splits a quantity into number and unit.

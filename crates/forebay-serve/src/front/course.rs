@@ -18,12 +18,11 @@ use forebay_live::{Plug, SocketLanes};
 
 use super::volume::{Carried, EarlierCounts};
 use super::{Attachment, Front, JoiningDrive, PendingRequest, Streams};
-use crate::config::Named;
-use crate::export::Export;
 use crate::protocol::Header;
 use crate::record::{ClientTrace, Issued};
 use crate::tally::Tally;
 use crate::traces::TraceExchange;
+use crate::{Export, Named};
 
 /// How long a stopping server waits for clients that do not read their answers.
 const PATIENCE: Nanos = Nanos::from_millis(5000);

@@ -9,8 +9,8 @@ use forebay_live::SocketLanes;
 use forebay_volume::Successor;
 
 use super::{Course, Front};
+use crate::Scrub;
 use crate::back::JoinedDrive;
-use crate::config::Scrub;
 use crate::figures::DiskFigures;
 
 /// The channel for an order's result: success, or why the order was not carried out.

@@ -24,7 +24,7 @@ use forebay_live::LEN_MAX;
 
 use super::longer;
 use crate::broken::is_short;
-use crate::config::{Back, Named, On, Promise};
+use crate::{Back, Named, On, Promise};
 
 /// A tenant that keeps `depth` requests of `len` bytes outstanding.
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,7 +8,7 @@
 
 use std::rc::Rc;
 
-use crate::operation::OperationError;
+use crate::OperationError;
 use crate::record::{Key, Record};
 use crate::segment::{Keys, Origin, len_max};
 

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use forebay_metrics::{Metric, Page, Pages};
 
-use crate::Status;
-use crate::engine::{DiskHealth, Figures};
+use crate::{DiskHealth, Figures, Status};
 
 use super::Serving;
 

@@ -6,8 +6,8 @@ use forebay_show::{Block, Figure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::plural::counted;
 
 use super::{Parking, StoreSimulateAnswer, StoreSimulateAsk};
+use crate::Predicted;
 use crate::arrangement::{Arrangement, ArrangementRow};
-use crate::prediction::Predicted;
 
 pub(super) fn page(
     ask: &StoreSimulateAsk,
