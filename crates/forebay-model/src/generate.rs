@@ -192,12 +192,8 @@ impl Reader for Generator {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 

@@ -88,12 +88,8 @@ impl Reader for Ahead {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 
@@ -171,11 +167,8 @@ mod tests {
             });
             Ok(())
         }
-        fn dictionary(&self) -> &Dictionary {
-            &self.dictionary
-        }
-        fn notes(&self) -> &Notes {
-            &self.notes
+        fn found(&self) -> (&Dictionary, &Notes) {
+            (&self.dictionary, &self.notes)
         }
     }
 

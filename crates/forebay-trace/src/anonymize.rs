@@ -240,12 +240,8 @@ impl Reader for Anonymized<'_> {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 
@@ -279,12 +275,8 @@ mod tests {
             Ok(())
         }
 
-        fn dictionary(&self) -> &Dictionary {
-            &self.dictionary
-        }
-
-        fn notes(&self) -> &Notes {
-            &self.notes
+        fn found(&self) -> (&Dictionary, &Notes) {
+            (&self.dictionary, &self.notes)
         }
     }
 

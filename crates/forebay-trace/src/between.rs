@@ -37,12 +37,8 @@ impl Reader for Between {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        self.reader.dictionary()
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (self.reader.dictionary(), &self.notes)
     }
 }
 
@@ -78,11 +74,8 @@ mod tests {
             self.read = end;
             Ok(())
         }
-        fn dictionary(&self) -> &Dictionary {
-            &self.dictionary
-        }
-        fn notes(&self) -> &Notes {
-            &self.notes
+        fn found(&self) -> (&Dictionary, &Notes) {
+            (&self.dictionary, &self.notes)
         }
     }
 

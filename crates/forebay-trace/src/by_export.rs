@@ -81,12 +81,8 @@ impl Reader for ByExport {
         }
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        self.reader.notes()
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, self.reader.notes())
     }
 
     fn facts(&self) -> SourceFacts {

@@ -35,12 +35,8 @@ impl Reader for ByStream {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        self.reader.notes()
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, self.reader.notes())
     }
 }
 

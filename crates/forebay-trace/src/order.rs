@@ -205,12 +205,8 @@ impl<R: Reader> Reader for Ordered<R> {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        self.inner.dictionary()
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (self.inner.dictionary(), &self.notes)
     }
 
     fn facts(&self) -> SourceFacts {
@@ -325,11 +321,8 @@ mod tests {
             }
             Ok(())
         }
-        fn dictionary(&self) -> &Dictionary {
-            &self.dictionary
-        }
-        fn notes(&self) -> &Notes {
-            &self.notes
+        fn found(&self) -> (&Dictionary, &Notes) {
+            (&self.dictionary, &self.notes)
         }
     }
 

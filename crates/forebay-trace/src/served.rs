@@ -261,12 +261,8 @@ impl Reader for Served {
         }
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        self.notes.as_ref().unwrap_or_else(|| self.reader.notes())
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, self.notes.as_ref().unwrap_or_else(|| self.reader.notes()))
     }
 
     fn facts(&self) -> SourceFacts {

@@ -338,12 +338,11 @@ impl Reader for Checked {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        self.inner.dictionary()
-    }
-
-    fn notes(&self) -> &Notes {
-        if self.warnings.is_empty() { self.inner.notes() } else { &self.notes }
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (
+            self.inner.dictionary(),
+            if self.warnings.is_empty() { self.inner.notes() } else { &self.notes },
+        )
     }
 }
 

@@ -153,12 +153,8 @@ impl Reader for Blktrace {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.pairing.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.pairing.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.pairing.dictionary, &self.pairing.notes)
     }
 
     fn facts(&self) -> SourceFacts {

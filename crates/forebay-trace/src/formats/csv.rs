@@ -396,12 +396,8 @@ impl Reader for Csv {
         SourceFacts { headers_again: self.headers_again.clone(), ..SourceFacts::default() }
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 

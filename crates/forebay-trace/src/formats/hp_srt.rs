@@ -245,12 +245,8 @@ impl Reader for HpSrt {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 

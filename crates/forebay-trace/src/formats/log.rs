@@ -243,12 +243,8 @@ impl<L: Log> Reader for LogReader<L> {
         SourceFacts { headers_again, ..SourceFacts::default() }
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 

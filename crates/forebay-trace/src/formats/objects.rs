@@ -132,12 +132,8 @@ impl<S: Source> Reader for Objects<S> {
         SourceFacts { headers_again: self.headers_again.clone(), ..SourceFacts::default() }
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 

@@ -140,11 +140,7 @@ impl Reader for Merged {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }

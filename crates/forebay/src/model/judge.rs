@@ -137,12 +137,8 @@ impl Reader for First {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        self.inner.dictionary()
-    }
-
-    fn notes(&self) -> &Notes {
-        self.inner.notes()
+    fn found(&self) -> (&Dictionary, &Notes) {
+        self.inner.found()
     }
 }
 

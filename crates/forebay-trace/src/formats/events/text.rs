@@ -106,12 +106,8 @@ impl<P: EventLine> Reader for TextEvents<P> {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.pairing.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.pairing.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.pairing.dictionary, &self.pairing.notes)
     }
 
     fn facts(&self) -> SourceFacts {
