@@ -138,6 +138,13 @@ pub struct ChartAxis {
     pub scale: ChartScale,
 }
 
+impl ChartAxis {
+    /// Creates an axis.
+    pub fn new(name: &str, unit: Unit, labels_per: f64, scale: ChartScale) -> ChartAxis {
+        ChartAxis { name: name.into(), unit, labels_per, scale }
+    }
+}
+
 /// Where an axis begins, and how its steps grow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ChartScale {

@@ -110,18 +110,18 @@ impl RunSections<'_> {
                     id: id.into(),
                     title: format!("{kind} latency by policy"),
                     description: "Share of requests answered within a latency.".into(),
-                    x: ChartAxis {
-                        name: "latency (logarithmic)".into(),
-                        unit: Unit::Seconds,
-                        labels_per: 1e3,
-                        scale: ChartScale::Decades,
-                    },
-                    y: ChartAxis {
-                        name: "requests, %".into(),
-                        unit: Unit::Share,
-                        labels_per: 100.0,
-                        scale: ChartScale::Between(0.0, 1.0),
-                    },
+                    x: ChartAxis::new(
+                        "latency (logarithmic)",
+                        Unit::Seconds,
+                        1e3,
+                        ChartScale::Decades,
+                    ),
+                    y: ChartAxis::new(
+                        "requests, %",
+                        Unit::Share,
+                        100.0,
+                        ChartScale::Between(0.0, 1.0),
+                    ),
                     series,
                     is_half: true,
                 })

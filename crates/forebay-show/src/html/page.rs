@@ -254,12 +254,8 @@ mod tests {
     use crate::{Cell, Column, KeyFigure, Row, Unit, Verdict};
 
     fn chart(id: &str, is_half: bool) -> Block {
-        let axis = |name: &str, unit, scale, labels_per| ChartAxis {
-            name: name.into(),
-            unit,
-            labels_per,
-            scale,
-        };
+        let axis =
+            |name: &str, unit, scale, labels_per| ChartAxis::new(name, unit, labels_per, scale);
         Block::Chart(Chart {
             id: id.into(),
             title: "Capacity".into(),

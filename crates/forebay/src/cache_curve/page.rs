@@ -161,18 +161,8 @@ fn chart(curve: &Curve) -> Option<Chart> {
         id: "found".into(),
         title: format!("Hit ratio of caches up to {}", curve.size(drawn.last()?.size_blocks)),
         description: "The share of the uses of blocks that a cache of each size finds.".into(),
-        x: ChartAxis {
-            name: "cache (logarithmic)".into(),
-            unit: Unit::Bytes,
-            labels_per: 1.0,
-            scale: ChartScale::Doublings,
-        },
-        y: ChartAxis {
-            name: "hit ratio, %".into(),
-            unit: Unit::Share,
-            labels_per: 100.0,
-            scale: ChartScale::Between(0.0, 1.0),
-        },
+        x: ChartAxis::new("cache (logarithmic)", Unit::Bytes, 1.0, ChartScale::Doublings),
+        y: ChartAxis::new("hit ratio, %", Unit::Share, 100.0, ChartScale::Between(0.0, 1.0)),
         series: lines.into_iter().flatten().collect(),
         is_half: false,
     })

@@ -162,18 +162,13 @@ fn charts(promises: &Promises, curves: &Curves) -> Vec<Block> {
             title: format!("Capacity for the last {what} of the requests"),
             description: "For each bound, the smallest capacity that answers a share in time."
                 .into(),
-            x: ChartAxis {
-                name: "requests in time, %".into(),
-                unit: Unit::Promise,
-                labels_per: 100.0,
-                scale: ChartScale::Between(from, 1.0),
-            },
-            y: ChartAxis {
-                name: "IOPS".into(),
-                unit: Unit::Iops,
-                labels_per: 1.0,
-                scale: ChartScale::Linear,
-            },
+            x: ChartAxis::new(
+                "requests in time, %",
+                Unit::Promise,
+                100.0,
+                ChartScale::Between(from, 1.0),
+            ),
+            y: ChartAxis::new("IOPS", Unit::Iops, 1.0, ChartScale::Linear),
             series: series.collect(),
             is_half: true,
         })
@@ -213,18 +208,13 @@ pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
             id: "speeds".into(),
             title: "Smallest speed for a share of the requests".into(),
             description: "For each bound, the smallest speed that answers a share in time.".into(),
-            x: ChartAxis {
-                name: "requests in time, %".into(),
-                unit: Unit::Promise,
-                labels_per: 100.0,
-                scale: ChartScale::Between(least, 1.0),
-            },
-            y: ChartAxis {
-                name: "speed".into(),
-                unit: Unit::Number,
-                labels_per: 1.0,
-                scale: ChartScale::Linear,
-            },
+            x: ChartAxis::new(
+                "requests in time, %",
+                Unit::Promise,
+                100.0,
+                ChartScale::Between(least, 1.0),
+            ),
+            y: ChartAxis::new("speed", Unit::Number, 1.0, ChartScale::Linear),
             series,
             is_half: false,
         };
