@@ -109,34 +109,25 @@ fn about(of: &CardTrace) -> String {
 }
 
 fn aspects(card: &Card) -> Table {
-    let mut table = Table::new([
-        Column::words("for"),
-        Column::words("holds"),
-        Column::words("worst figure"),
-        Column::of("off by", Unit::Share),
-        Column::of("allowed", Unit::Share),
-    ]);
-    for aspect in &card.verdict.aspects {
-        let figure = match aspect.is_points {
-            true => format!("{} (points)", aspect.figure),
-            false => aspect.figure.clone(),
-        };
-        let (holds, allowed) = match aspect.tested {
-            true => (
-                Cell::judged(if aspect.holds { "yes" } else { "no" }, aspect.holds),
-                aspect.allowed.into(),
-            ),
-            false => ("not tested".into(), Cell::Missing),
-        };
-        table.rows.push(Row::new([
-            aspect.aspect.trim_start_matches("the distribution of ").into(),
-            holds,
-            figure.into(),
-            aspect.found.into(),
-            allowed,
-        ]));
-    }
-    table
+    let figure = |figure: &str, is_points| match is_points {
+        true => format!("{figure} (points)"),
+        false => figure.to_string(),
+    };
+    Table::listing(
+        &card.verdict.aspects,
+        &[
+            (Column::words("for"), &|of| {
+                of.aspect.trim_start_matches("the distribution of ").into()
+            }),
+            (Column::words("holds"), &|of| match of.tested {
+                true => Cell::judged(if of.holds { "yes" } else { "no" }, of.holds),
+                false => "not tested".into(),
+            }),
+            (Column::words("worst figure"), &|of| figure(&of.figure, of.is_points).into()),
+            (Column::of("off by", Unit::Share), &|of| of.found.into()),
+            (Column::of("allowed", Unit::Share), &|of| of.tested.then_some(of.allowed).into()),
+        ],
+    )
 }
 
 /// Creates an empty table for figures of both traces, with deviations of the given kind.
