@@ -34,6 +34,13 @@ fn keys_upto(done: &mut Option<Key>, upto: Option<Key>) -> Keys {
     Keys { after: std::mem::replace(done, upto.clone()), upto }
 }
 
+/// Returns the key at which a merge ends, because no input owns any key beyond it.
+fn end_of(inputs: &[Rc<Run>]) -> Option<Key> {
+    let last = inputs.iter().filter_map(|run| run.parts.last());
+    let ends = last.map(|part| part.keys.upto.clone());
+    ends.max_by_key(|upto| (upto.is_none(), upto.clone())).flatten()
+}
+
 /// The age range of a run: its first and its last log.
 type Ages = (u64, u64);
 
@@ -219,10 +226,7 @@ impl Engine {
         let mut streams: Vec<Ahead> =
             inputs.iter().map(|run| Ahead::new(self, run, &from, ahead)).collect();
         let room = self.output_room(&inputs);
-        // No input owns any key beyond this one, so the merge ends there.
-        let ends =
-            inputs.iter().filter_map(|run| run.parts.last()).map(|part| part.keys.upto.clone());
-        let end = ends.max_by_key(|upto| (upto.is_none(), upto.clone())).flatten();
+        let end = end_of(&inputs);
         // The streams keep the segments that they have yet to read.
         drop(inputs);
         let mut writing: Option<Writing> = None;
@@ -259,15 +263,14 @@ impl Engine {
                 self.end_output(Some(full), origin, keys).await?;
             }
             let before = last.replace(record.key.clone()).filter(|key| done.as_ref() < Some(key));
-            if is_kept {
-                let to = match &mut writing {
-                    Some(writing) => writing,
-                    None => {
-                        let before = before.as_ref();
-                        let begun = self.begin_with(&record, before, (room, origin), &mut done);
-                        writing.insert(begun.await?)
-                    }
-                };
+            if !is_kept {
+                continue;
+            }
+            if writing.is_none() {
+                let begun = self.begin_with(&record, before.as_ref(), (room, origin), &mut done);
+                writing = Some(begun.await?);
+            }
+            if let Some(to) = &mut writing {
                 if to.is_due(&record) {
                     self.idle(to.disk()).await;
                 }

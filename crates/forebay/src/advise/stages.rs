@@ -16,8 +16,8 @@ use super::source::RecordedSpeed;
 use super::trial::{Trial, Tried};
 use super::{
     Advice, AdviceOptions, DeviceFit, Disturbance, Enough, OtherReplay, Pictures, Plain, Ranked,
-    RemedyKind, Sensitivity, Setting, Today, Trust, Uncertain, Verdict, check_flash_size, fit,
-    headline, judge, linux_default, today, trust, untimed, worth_telling,
+    Remedy, RemedyKind, Sensitivity, Setting, Today, Trust, Uncertain, Verdict, check_flash_size,
+    fit, headline, judge, linux_default, today, trust, untimed, worth_telling,
 };
 use crate::clock::Times;
 use crate::progress::{ProgressReport, Telling, untold};
@@ -281,37 +281,29 @@ impl Others {
     }
 }
 
-/// Builds the advice, without the schedulers' runs.
-fn in_words(
-    setting: &Setting<'_>,
-    tried: &Tryouts,
-    compared: Comparison<'_>,
-    others: Others,
-    trust: Trust,
-) -> Result<Advice, Error> {
-    let Setting { input, device, flash, flash_bytes, .. } = *setting;
-    let Comparison { setup, verdict, baseline, .. } = compared;
-    let Others { tried: Tried { remedies, sizing, defragmentation, with_flash }, .. } = others;
-    let resized = remedies.iter().find(|it| it.recommended && it.kind == RemedyKind::QueueSizes);
-    let rotates = device.model.cylinders() > 0;
-    let today = match resized {
-        Some(it) => Some(Today::of(it.scheduler(), rotates).with_queues(it.queues)),
-        None => compared.today,
-    };
-    let case = Case {
+/// Collects the results for putting them into words.
+fn case<'a>(
+    setting: &Setting<'a>,
+    tried: &'a Tryouts,
+    compared: &'a Comparison<'_>,
+    others: &'a Others,
+    today: Option<&'a Today>,
+    is_checked: bool,
+) -> Case<'a> {
+    Case {
         throttling: others.throttling.as_ref(),
-        remedies: &remedies,
-        flash,
-        input,
-        device,
-        setup,
+        remedies: &others.tried.remedies,
+        flash: setting.flash,
+        input: setting.input,
+        device: setting.device,
+        setup: compared.setup,
         results: &tried.leading.results,
         other: compared.other_replay.as_ref(),
-        baseline,
+        baseline: compared.baseline,
         ranking: &compared.ranking,
-        verdict,
+        verdict: compared.verdict,
         chosen: compared.free,
-        today: today.as_ref(),
+        today,
         choice: &compared.choice,
         plain: others.plain.as_ref(),
         sensitivity: &others.sensitivity,
@@ -320,19 +312,39 @@ fn in_words(
         span_s: compared.span_s,
         behind: compared.behind,
         enough: others.enough.as_ref(),
-        is_checked: trust.is_checked,
+        is_checked,
         need: &compared.need,
         disturbances: &others.disturbances,
-        sizing: sizing.as_ref(),
-        flash_named: flash_bytes,
+        sizing: others.tried.sizing.as_ref(),
+        flash_named: setting.flash_bytes,
+    }
+}
+
+/// Builds the advice, without the schedulers' runs.
+fn in_words(
+    setting: &Setting<'_>,
+    tried: &Tryouts,
+    compared: Comparison<'_>,
+    others: Others,
+    trust: Trust,
+) -> Result<Advice, Error> {
+    let Setting { input, device, .. } = *setting;
+    let resizes = |it: &&Remedy| it.recommended && it.kind == RemedyKind::QueueSizes;
+    let resized = others.tried.remedies.iter().find(resizes);
+    let rotates = device.model.cylinders() > 0;
+    let today = match resized {
+        Some(it) => Some(Today::of(it.scheduler(), rotates).with_queues(it.queues)),
+        None => compared.today.clone(),
     };
+    let case = case(setting, tried, &compared, &others, today.as_ref(), trust.is_checked);
     let headline = case.headline();
-    let speed = RecordedSpeed::of(&input.description, baseline);
-    let is_far = |speed: RecordedSpeed| speed.times() >= headline::TIMES_MUCH_FASTER;
     let (why, findings, cautions) = (Some(case.why(&headline)), case.findings(), case.cautions());
-    let (is_saturated, intensity) = (case.is_saturated(), setup.intensity.times());
+    let (is_saturated, setup) = (case.is_saturated(), compared.setup);
+    let speed = RecordedSpeed::of(&input.description, compared.baseline);
+    let is_far = |speed: RecordedSpeed| speed.times() >= headline::TIMES_MUCH_FASTER;
+    let Tried { remedies, sizing, defragmentation, with_flash } = others.tried;
     Ok(Advice {
-        verdict,
+        verdict: compared.verdict,
         headline,
         why,
         findings,
@@ -340,7 +352,7 @@ fn in_words(
         is_saturated,
         is_other_device: speed.is_some_and(|speed| !trust.is_checked || is_far(speed)),
         trust,
-        baseline: baseline.policy.clone(),
+        baseline: compared.baseline.policy.clone(),
         recommended: compared.recommended,
         today,
         ranking: compared.ranking,
@@ -355,7 +367,7 @@ fn in_words(
         cache_sizing: sizing,
         defragmentation,
         pictures: Pictures {
-            arrivals: input.arrival_rates(intensity)?,
+            arrivals: input.arrival_rates(setup.intensity.times())?,
             streams: input.labels.clone(),
             cylinders: device.model.cylinders(),
             runs: with_flash,
