@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use forebay_ask::{Choice, Value};
+use forebay_ask::{Choice, Value, one_of};
 use forebay_core::stack::array::Update;
 use serde::Serialize;
 
@@ -44,11 +44,7 @@ impl Value for UpdateInput {
     ];
 
     fn parse(text: &str) -> Result<UpdateInput, String> {
-        match text {
-            "in-place" => Ok(UpdateInput(Update::InPlace)),
-            "fresh" => Ok(UpdateInput(Update::Fresh)),
-            _ => Err(format!("got '{text}', expected in-place or fresh")),
-        }
+        one_of(text, Self::CHOICES, [UpdateInput(Update::InPlace), UpdateInput(Update::Fresh)])
     }
 }
 

@@ -4,7 +4,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_ask::{Arity, Choice, Given, Input, Takes, Value, named};
+use forebay_ask::{Arity, Choice, Given, Input, Takes, Value, named, one_of};
 use forebay_core::replay::Intensity;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::bad_rows::BadRowsMax;
@@ -33,10 +33,7 @@ impl Value for ByVolume {
     const CHOICES: &'static [Choice] = &[Choice { name: "volume", about: "each volume" }];
 
     fn parse(text: &str) -> Result<ByVolume, String> {
-        match text {
-            "volume" => Ok(ByVolume::Volume),
-            _ => Err(format!("got '{text}', expected volume")),
-        }
+        one_of(text, Self::CHOICES, [ByVolume::Volume])
     }
 }
 
@@ -60,12 +57,7 @@ impl Value for TracePart {
     ];
 
     fn parse(text: &str) -> Result<TracePart, String> {
-        match text {
-            "volume" => Ok(TracePart::Volume),
-            "stream" => Ok(TracePart::Stream),
-            "export" => Ok(TracePart::Export),
-            _ => Err(format!("got '{text}', expected volume, stream or export")),
-        }
+        one_of(text, Self::CHOICES, [TracePart::Volume, TracePart::Stream, TracePart::Export])
     }
 }
 
@@ -264,11 +256,7 @@ impl Value for LayerInput {
     ];
 
     fn parse(text: &str) -> Result<LayerInput, String> {
-        match text {
-            "bottom" => Ok(LayerInput(Layer::Bottom)),
-            "top" => Ok(LayerInput(Layer::Top)),
-            _ => Err(format!("got '{text}', expected bottom or top")),
-        }
+        one_of(text, Self::CHOICES, [LayerInput(Layer::Bottom), LayerInput(Layer::Top)])
     }
 }
 
@@ -276,33 +264,14 @@ forebay_ask::ask! {
     /// What counts as a stream
     pub struct StreamsAsk("") {
         /// What counts as one stream. All write-back workers of a kernel are one stream
-        stream_by: StreamsBy = "thread",
+        stream_by: StreamBy = "thread",
     }
 }
 
 impl StreamsAsk {
     /// Returns what counts as one stream: a thread, a process or a name.
     pub fn by(&self) -> StreamBy {
-        self.stream_by.0
-    }
-}
-
-/// The value of the option that defines a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamsBy(pub StreamBy);
-
-impl Value for StreamsBy {
-    const WORD: &'static str = "WHAT";
-    const CHOICES: &'static [Choice] = &[
-        Choice { name: "thread", about: "each thread" },
-        Choice { name: "process", about: "each process with its threads" },
-        Choice { name: "name", about: "all threads with the same name" },
-    ];
-
-    fn parse(text: &str) -> Result<StreamsBy, String> {
-        text.parse()
-            .map(StreamsBy)
-            .map_err(|_| format!("got '{text}', expected thread, process or name"))
+        self.stream_by
     }
 }
 
@@ -408,7 +377,7 @@ impl Value for Replay {
     ];
 
     fn parse(text: &str) -> Result<Replay, String> {
-        text.parse()
+        one_of(text, Self::CHOICES, [Replay::Open, Replay::Closed, Replay::Dependent])
     }
 }
 
@@ -421,6 +390,6 @@ impl Value for Map {
     ];
 
     fn parse(text: &str) -> Result<Map, String> {
-        text.parse()
+        one_of(text, Self::CHOICES, [Map::Scale, Map::Wrap, Map::Clip])
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{AskError, Choice, PartialShare, Share, Takes, Value, positive_duration};
+use forebay_ask::{AskError, Choice, PartialShare, Share, Takes, Value, one_of, positive_duration};
 use forebay_core::Nanos;
 use forebay_trace::streams::StreamBy;
 
@@ -163,12 +163,15 @@ impl Value for Shared {
     ];
 
     fn parse(text: &str) -> Result<Shared, String> {
-        match text {
-            "shared" => Ok(Shared(&[Sharing::Shared])),
-            "apart" => Ok(Shared(&[Sharing::Apart])),
-            "both" => Ok(Shared(&[Sharing::Shared, Sharing::Apart])),
-            _ => Err(format!("got '{text}', expected shared, apart or both")),
-        }
+        one_of(
+            text,
+            Self::CHOICES,
+            [
+                Shared(&[Sharing::Shared]),
+                Shared(&[Sharing::Apart]),
+                Shared(&[Sharing::Shared, Sharing::Apart]),
+            ],
+        )
     }
 }
 

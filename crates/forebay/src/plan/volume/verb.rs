@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{AskError, Choice, Delay, PartialShare, Share, Value, named};
+use forebay_ask::{AskError, Choice, Delay, PartialShare, Share, Value, named, one_of};
 use forebay_core::Nanos;
 use forebay_core::device::throttled::Queues;
 use forebay_trace::streams::StreamBy;
@@ -80,12 +80,7 @@ impl Value for Credit {
     ];
 
     fn parse(text: &str) -> Result<Credit, String> {
-        match text {
-            "full" => Ok(Credit::Full),
-            "empty" => Ok(Credit::Empty),
-            "steady" => Ok(Credit::Steady),
-            _ => Err(format!("got '{text}', expected full, empty or steady")),
-        }
+        one_of(text, Self::CHOICES, [Credit::Full, Credit::Empty, Credit::Steady])
     }
 }
 
