@@ -19,4 +19,4 @@ pub use figure::{Figure, Unit};
 pub use page::{
     Block, Chart, ChartAxis, ChartScale, KeyFigure, Page, Place, Section, Series, Tone, Verdict,
 };
-pub use table::{Cell, CellText, Column, Row, RowMark, Table, TableText};
+pub use table::{Cell, CellText, Column, ColumnOf, Row, RowMark, Table, TableText};

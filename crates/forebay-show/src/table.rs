@@ -83,6 +83,9 @@ pub enum Cell {
     },
 }
 
+/// A column of a table of things, and what its cell shows of a thing.
+pub type ColumnOf<'a, T> = (Column, &'a dyn Fn(&T) -> Cell);
+
 impl Column {
     /// Creates a column of words.
     pub fn words(head: impl Into<String>) -> Column {
@@ -215,10 +218,7 @@ impl Table {
     }
 
     /// Creates a table with a row for each of `things`. Every column comes with its cell in a row.
-    pub fn listing<T>(
-        things: impl IntoIterator<Item = T>,
-        columns: &[(Column, &dyn Fn(&T) -> Cell)],
-    ) -> Table {
+    pub fn listing<T>(things: impl IntoIterator<Item = T>, columns: &[ColumnOf<'_, T>]) -> Table {
         let row = |thing| Row::new(columns.iter().map(|(_, cell)| cell(&thing)));
         let rows = things.into_iter().map(row).collect();
         Table { columns: columns.iter().map(|(column, _)| column.clone()).collect(), rows }

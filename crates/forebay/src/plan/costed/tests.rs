@@ -227,7 +227,7 @@ proptest! {
         let clients: [Vec<Arrival>; 2] = [of(0), of(1)];
         prop_assume!(clients.iter().all(|client| !client.is_empty()));
         let merged: Vec<Arrival> = all.iter().map(|(one, _)| *one).collect();
-        let loads = clients.map(|all| Load::of(all));
+        let loads = clients.map(Load::of);
         let within = Nanos(within * 1000);
         let promises = Promises { within: vec![within], fractions: shares(&["0.5", "0.8"]) };
         let (cost, begin) = (cost("0.3+0.9/KiB"), Begin::AsRecorded);
