@@ -56,24 +56,43 @@ mod uncertain;
 mod untimed;
 pub mod verb;
 
+use available::{EQUAL_SLOTS, EQUAL_SLOTS_SPEC, served};
 pub use available::{Provider, Today};
 pub use capacity::Enough;
-use choice::Choice;
+use choice::{Choice, total_scale};
 pub use choice::{PassedOver, Prefer};
 pub use default_device::{default_device, default_flash};
 pub use disturbance::Disturbance;
+use drives::Drives;
+use findings::{Case, SATURATED_SHARE, SHORT_S, capitalised, named_scheduler};
 pub use fit::DeviceFit;
+use headline::BURST_SHARE;
+use judge::{
+    REQUESTS_THAT_MATTER, SHARE_THAT_MATTERS, SPAN_LEAST_S, TAIL_FINE_MS, TAIL_THAT_MATTERS,
+    TOO_FEW, Tail, UTILISATION_THAT_MATTERS, is_at_ease, is_backlog, is_mostly_idle, keeps_up,
+    long_tails, share_busy, shows_overload, tells_latencies,
+};
+use local_disk::LocalDisk;
 pub use local_disk::{known_model, stand_in};
+use need::Need;
 pub use plain::{OnBoth, Plain};
 pub use queues::QueueSizes;
 pub use ranking::Ranked;
+use ranking::rank;
+use redundancy::with_data;
 pub use redundancy::{Drives as ArrayDrives, Latencies, Redundancy, Redundant, redundancy};
+use remedies::choose_flash;
 pub use remedies::{Before, Objection, Remedy, RemedyKind};
 pub use replays::OtherReplay;
+use replays::{LARGE_REQUESTS, Tryout, Tryouts, left_out_caution, rough_caution};
 pub use sensitivity::Sensitivity;
+use sensitivity::Unsure;
 pub use sizing::Sizing;
+use source::{RecordedOn, RecordedSpeed, recorded_tails};
 pub use stages::advise;
+use trial::{Trial, Tried, none_tried};
 pub use trust::Trust;
+use trust::{is_far, off};
 pub use uncertain::{DependsOn, GainRange, Uncertain};
 
 /// The seed for drawing the bootstrap's resamples.

@@ -24,11 +24,7 @@ mod process;
 #[cfg(test)]
 mod tests;
 
-use super::block::Elevator;
-use super::limits::Limits;
-use super::queue::{Queue, QueuedId};
-use super::scheduler::{ElevatorVisitor, Scheduler};
-use super::seek_order::{BackSeek, SeekOrder};
+use super::{BackSeek, Elevator, ElevatorVisitor, Limits, Queue, QueuedId, Scheduler, SeekOrder};
 use crate::contract::{Given, Listed, Nanos, Origin, Parameter, Request, SpecError};
 use process::{Newcomers, Process};
 

@@ -37,12 +37,10 @@ mod stream_queue;
 mod tests;
 mod wf2q;
 
-use super::block::Elevator;
-use super::limits::{Limits, SATA_TAGS, Waiting};
-use super::queue::{Queue, QueuedId};
-use super::scheduler::{ElevatorVisitor, Scheduler};
-use super::seek_order::BackSeek;
-use super::sorted::Sorted;
+use super::{
+    BackSeek, Elevator, ElevatorVisitor, Limits, Queue, QueuedId, SATA_TAGS, Scheduler, Sorted,
+    Waiting,
+};
 use crate::contract::{Flags, Given, Listed, Nanos, Op, Origin, Parameter, Request, SpecError};
 use budget::BudgetMax;
 use inject::Trial;

@@ -24,12 +24,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::block::Elevator;
-use super::limits::Limits;
-use super::packing::Packing;
-use super::queue::{NIL, Queue, QueuedId};
-use super::scheduler::{ElevatorVisitor, Scheduler};
-use super::sorted::Sorted;
+use super::{Elevator, ElevatorVisitor, Limits, NIL, Packing, Queue, QueuedId, Scheduler, Sorted};
 use crate::contract::{Given, Listed, Nanos, Op, Origin, Parameter, Request, SpecError};
 
 /// The parameters that the scheduler accepts.

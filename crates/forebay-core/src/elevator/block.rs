@@ -19,9 +19,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use super::gate::{Gate, Held, Place, RequestKind};
-use super::limits::Limits;
-use super::queue::{Owner, Part, Queue, QueuedId, fits};
+use super::{Gate, Held, Limits, Owner, Part, Place, Queue, QueuedId, RequestKind, fits};
 use crate::contract::{
     Bytes, Completion, Cx, Fault, Figure, Flags, Lane, Nanos, Op, Outcome, Piece, Policy, Request,
 };

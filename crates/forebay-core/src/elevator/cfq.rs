@@ -34,14 +34,10 @@ mod stream_queue;
 #[cfg(test)]
 mod tests;
 
-use super::block::Elevator;
-use super::history::ThinkTime;
-use super::limits::Limits;
-use super::paper::PaperCfq;
-use super::queue::{Queue, QueuedId};
-use super::scheduler::{ElevatorVisitor, Scheduler};
-use super::seek_order::BackSeek;
-use super::sorted::Sorted;
+use super::{
+    BackSeek, Elevator, ElevatorVisitor, Limits, PaperCfq, Queue, QueuedId, Scheduler, Sorted,
+    ThinkTime,
+};
 use crate::contract::{Given, Listed, Nanos, Origin, Parameter, Request, SpecError};
 use service_tree::{ServiceKind, ServiceTree};
 use stream_queue::StreamQueue;

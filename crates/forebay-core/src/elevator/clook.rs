@@ -10,11 +10,7 @@
 //!
 //! Invariant: `fifo` and `sorted` contain the same requests.
 
-use super::block::Elevator;
-use super::limits::{Limits, SERVED};
-use super::queue::{List, Queue, QueuedId};
-use super::scheduler::{ElevatorVisitor, Scheduler};
-use super::sorted::Sorted;
+use super::{Elevator, ElevatorVisitor, Limits, List, Queue, QueuedId, SERVED, Scheduler, Sorted};
 use crate::contract::{Given, Listed, Nanos, Origin, Parameter, Request, SpecError};
 
 /// The parameters that the scheduler accepts.

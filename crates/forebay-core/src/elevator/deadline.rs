@@ -19,12 +19,9 @@
 //! `prio_aging_expire`, which lets a lower class through, has no effect; there are no zoned
 //! devices, and no requests inserted at the front (`at_head`).
 
-use super::block::Elevator;
-use super::limits::Limits;
-use super::paper::PaperDeadline;
-use super::queue::{List, Queue, QueuedId};
-use super::scheduler::{ElevatorVisitor, Scheduler};
-use super::sorted::Sorted;
+use super::{
+    Elevator, ElevatorVisitor, Limits, List, PaperDeadline, Queue, QueuedId, Scheduler, Sorted,
+};
 use crate::contract::{Given, Listed, Nanos, Op, Origin, Parameter, Request, SpecError};
 
 /// The parameters that the scheduler accepts.

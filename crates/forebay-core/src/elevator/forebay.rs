@@ -44,11 +44,7 @@ mod tests;
 mod thinking;
 mod trails;
 
-use super::block::Elevator;
-use super::limits::{Limits, SERVED};
-use super::queue::{List, Queue, QueuedId};
-use super::scheduler::{ElevatorVisitor, Scheduler};
-use super::sorted::Sorted;
+use super::{Elevator, ElevatorVisitor, Limits, List, Queue, QueuedId, SERVED, Scheduler, Sorted};
 use crate::contract::{Figure, Given, Listed, Nanos, Op, Origin, Parameter, Request, SpecError};
 use cost::{Cost, Step};
 use kept::BoundRecord;

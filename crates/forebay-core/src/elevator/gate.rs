@@ -29,9 +29,7 @@
 
 use std::collections::VecDeque;
 
-use super::limits::{Limits, Waiting};
-use super::tags::Tags;
-use super::writeback::Writeback;
+use super::{Limits, Tags, Waiting, Writeback};
 use crate::contract::{BACKGROUND, Bytes, Flags, Nanos, Op, Request};
 use crate::slab::Slab;
 

@@ -28,10 +28,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use super::block::Elevator;
-use super::limits::{Limits, SATA_TAGS, Waiting};
-use super::queue::{Queue, QueuedId};
-use super::scheduler::{ElevatorVisitor, Scheduler};
+use super::{Elevator, ElevatorVisitor, Limits, Queue, QueuedId, SATA_TAGS, Scheduler, Waiting};
 use crate::contract::{Given, Listed, Nanos, Op, Origin, Parameter, Request, SpecError};
 use latency::Latencies;
 

@@ -3,9 +3,7 @@
 //! Source: Linux `mq-deadline`. Unlike in [`Deadline`], reads and writes share one pool of tags,
 //! and a batch resumes where the last batch of the same direction ended.
 
-use super::deadline::{Deadline, DeadlineConfig};
-use super::limits::{Limits, SATA_TAGS};
-use super::scheduler::{ElevatorVisitor, Scheduler};
+use super::{Deadline, DeadlineConfig, ElevatorVisitor, Limits, SATA_TAGS, Scheduler};
 use crate::contract::{Given, Listed, Origin, Parameter, SpecError};
 
 /// The parameters that the scheduler accepts.

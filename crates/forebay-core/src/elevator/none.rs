@@ -12,10 +12,7 @@
 //! no plug, which in Linux holds back a submitter's requests for some microseconds and merges them.
 //! The requests that it would merge meet in the software queue instead, unless the device was idle.
 
-use super::block::Elevator;
-use super::limits::{Limits, SATA_TAGS};
-use super::queue::{List, Queue, QueuedId};
-use super::scheduler::{ElevatorVisitor, Scheduler};
+use super::{Elevator, ElevatorVisitor, Limits, List, Queue, QueuedId, SATA_TAGS, Scheduler};
 use crate::contract::{Given, Listed, Nanos, Origin, Parameter, Request, SpecError};
 
 /// The parameters that the scheduler accepts.

@@ -2,10 +2,7 @@
 //!
 //! Source: Linux `noop-iosched`; the **bid** paper, section "Issues with current I/O schedulers".
 
-use super::block::Elevator;
-use super::limits::Limits;
-use super::queue::{List, Queue, QueuedId};
-use super::scheduler::{ElevatorVisitor, Scheduler};
+use super::{Elevator, ElevatorVisitor, Limits, List, Queue, QueuedId, Scheduler};
 use crate::contract::{Given, Listed, Nanos, Origin, Request, SpecError};
 
 impl Scheduler for Noop {

@@ -5,9 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::block::Elevator;
-use super::queue::{List, Queue, QueuedId};
-use super::sorted::Sorted;
+use super::{Elevator, List, Queue, QueuedId, Sorted};
 use crate::contract::{Nanos, Op, Request};
 
 /// The paper's deadline: a batch consists of all expired requests of the side whose oldest request

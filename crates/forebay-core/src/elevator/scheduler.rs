@@ -1,7 +1,6 @@
 //! The trait that a scheduler implements so that it can be built by name.
 
-use super::block::Elevator;
-use super::limits::Limits;
+use super::{Elevator, Limits};
 use crate::contract::{Given, Listed, SpecError};
 
 /// A scheduler that users can select by name.

@@ -6,8 +6,7 @@
 //! Invariants: `requests` and `fifo` contain the same requests; `next` is one of them, and None
 //! exactly if there are none.
 
-use super::queue::{List, Queue, QueuedId};
-use super::sorted::Sorted;
+use super::{List, Queue, QueuedId, Sorted};
 use crate::contract::Nanos;
 
 /// The offset and id of a request.

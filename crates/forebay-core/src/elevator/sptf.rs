@@ -12,8 +12,7 @@
 //!
 //! Invariant: `fifo` and `waiting` contain the same requests.
 
-use super::block::Elevator;
-use super::queue::{List, Queue, QueuedId};
+use super::{Elevator, List, Queue, QueuedId};
 use crate::contract::{Given, Listed, Nanos, Origin, Parameter, Positioning, Request, SpecError};
 
 /// The parameters that the scheduler accepts.

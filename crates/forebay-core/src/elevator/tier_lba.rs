@@ -10,8 +10,7 @@
 
 use std::collections::VecDeque;
 
-use super::block::Elevator;
-use super::queue::{List, Queue, QueuedId};
+use super::{Elevator, List, Queue, QueuedId};
 use crate::contract::{Nanos, Op, Request};
 
 /// A flag in a request's mark, which otherwise contains its group. The flag means that the request

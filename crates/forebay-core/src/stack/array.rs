@@ -81,19 +81,35 @@ use adapting::Adapting;
 use commit::Log;
 use drives::Drives;
 use hints::Hints;
-use job::Job;
+use job::{Doing, Job, touched, within};
 use locks::{Grain, Locks, Part, Task};
 use opening::Opening;
-use table::Table;
+use table::{Table, put_words, words};
 use unit::{Place, Unit};
 
+use caring::Care;
 pub use census::{Census, DriveState, LOST_LISTED, LostRange, LostUnit};
+use events::Events;
+use fitting::units_on;
+use full::{CARE_PAUSE, Full};
+use geometry::{BLOCK, LANES_MAX, LANES_OPEN, PAGE, ROUND_MAX, spare_cells};
 pub use geometry::{Geometry, Update};
 pub use hints::Hint;
 pub use kind::{DriveKind, KINDS};
+use known::{Known, Sums};
+use ledger::Doubted;
 pub use level::{LEVELS, Level};
+use level::{ROLES_MAX, Roles, all, each};
 pub use limit::DriveLimit;
+use losses::{Losses, Waiter};
+use lost::{Blocks, LOST_SUM, Lost, blocks_of};
+use method::{Method, Needs, View};
 pub use record::{DriveStage, Label, LabelError};
+use record::{Record, sums, trailer, units_a_record};
+use room::Room;
+use salvage::Salvage;
+use space::Space;
+use suspects::Unsure;
 
 /// The first bit of an I/O's kind in its token: the kind is the highest byte. The kinds follow.
 const KIND: u32 = 56;

@@ -9,8 +9,7 @@ use std::ops::ControlFlow;
 use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
-use super::redundancy::with_data;
-use super::{Remedy, RemedyKind, Setting};
+use super::{Remedy, RemedyKind, Setting, with_data};
 use crate::simulate::{Bed, LateCount, Replay, RunResult, Setup, run_on};
 use crate::{Error, ProgressReport, Telling};
 

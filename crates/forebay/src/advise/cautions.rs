@@ -2,10 +2,10 @@
 
 use forebay_words::plural::verb;
 
-use super::findings::Case;
-use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW, tells_latencies};
-use super::replays::{left_out_caution, rough_caution};
-use super::{Remedy, RemedyKind, Verdict, source};
+use super::{
+    Case, REQUESTS_THAT_MATTER, Remedy, RemedyKind, TOO_FEW, Verdict, left_out_caution,
+    rough_caution, source, tells_latencies,
+};
 use crate::quantities::{counted, millis, percent};
 use crate::{Replay, devices};
 

@@ -34,10 +34,10 @@ mod figure;
 mod passed_over;
 mod standing;
 
-use super::Sensitivity;
-use super::available::Provider;
-use super::judge::{REQUESTS_THAT_MATTER, SHARE_THAT_MATTERS, TOO_FEW, keeps_up, tells_latencies};
-use super::remedies::Objection;
+use super::{
+    Objection, Provider, REQUESTS_THAT_MATTER, SHARE_THAT_MATTERS, Sensitivity, TOO_FEW, keeps_up,
+    tells_latencies,
+};
 use crate::RunResult;
 use crate::slices::{Compared, Resampled};
 

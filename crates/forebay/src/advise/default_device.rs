@@ -6,10 +6,7 @@ use forebay_ask::named;
 use forebay_core::Device;
 use forebay_words::plural::listed;
 
-use super::findings::{SATURATED_SHARE, SHORT_S};
-use super::judge::shows_overload;
-use super::linux_default;
-use super::source::RecordedOn;
+use super::{RecordedOn, SATURATED_SHARE, SHORT_S, linux_default, shows_overload};
 use crate::devices::{self, OpenDevice};
 use crate::layout::{Map, VolumeLayout};
 use crate::simulate::{Bed, LateCount, Replay, Setup, run_on};

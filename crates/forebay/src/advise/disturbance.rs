@@ -7,9 +7,7 @@ use forebay_trace::describe::printable;
 use forebay_trace::streams::WRITE_BACK;
 use serde::Serialize;
 
-use super::Setting;
-use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, tells_latencies};
-use super::need::Need;
+use super::{Need, SHARE_THAT_MATTERS, Setting, TOO_FEW, tells_latencies};
 use crate::jobs::{Tell, side_by_side};
 use crate::quantities::millis;
 use crate::simulate::{Bed, RunResult, Setup, run_on};

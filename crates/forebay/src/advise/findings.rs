@@ -6,17 +6,12 @@ use forebay_words::plural::{listed, verb};
 
 mod load;
 
-use super::available::{EQUAL_SLOTS, served};
-use super::choice::Choice;
-use super::headline::BURST_SHARE;
-use super::judge::{
-    SHARE_THAT_MATTERS, SPAN_LEAST_S, TOO_FEW, Tail, keeps_up, share_busy, tells_latencies,
-};
-use super::need::Need;
 use super::sensitivity::{self, Sensitivity, Unsure};
 use super::{
-    DependsOn, Disturbance, Enough, OtherReplay, PassedOver, Plain, Prefer, Provider, Ranked,
-    Remedy, RemedyKind, Sizing, Today, Uncertain, Verdict,
+    BURST_SHARE, Choice, DependsOn, Disturbance, EQUAL_SLOTS, Enough, Need, OtherReplay,
+    PassedOver, Plain, Prefer, Provider, Ranked, Remedy, RemedyKind, SHARE_THAT_MATTERS,
+    SPAN_LEAST_S, Sizing, TOO_FEW, Tail, Today, Uncertain, Verdict, keeps_up, served, share_busy,
+    tells_latencies,
 };
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::{Replay, RunResult, SERVE_ROUND_TRIP, Setup};

@@ -11,9 +11,7 @@ use forebay_ask::named;
 use forebay_core::{DeviceModel, Nanos};
 use serde::Serialize;
 
-use super::Setting;
-use super::judge::TOO_FEW;
-use super::trust::{is_far, off};
+use super::{Setting, TOO_FEW, is_far, off};
 use crate::jobs::{self, side_by_side};
 use crate::quantities::{counted, significant};
 use crate::replayed::Replay;

@@ -6,13 +6,11 @@ use forebay_core::{Device, DeviceModel};
 use forebay_trace::describe::printable;
 use forebay_words::plural::verb;
 
-use super::findings::{Case, capitalised, named_scheduler};
-use super::judge::{
-    SHARE_THAT_MATTERS, SPAN_LEAST_S, TAIL_THAT_MATTERS, TOO_FEW, UTILISATION_THAT_MATTERS,
-    long_tails, tells_latencies,
+use super::{
+    Case, Disturbance, Provider, RecordedSpeed, Remedy, RemedyKind, SHARE_THAT_MATTERS,
+    SPAN_LEAST_S, TAIL_THAT_MATTERS, TOO_FEW, UTILISATION_THAT_MATTERS, Verdict, capitalised,
+    long_tails, named_scheduler, tells_latencies,
 };
-use super::source::RecordedSpeed;
-use super::{Disturbance, Provider, Remedy, RemedyKind, Verdict};
 use crate::RunResult;
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::statistics::Figures;

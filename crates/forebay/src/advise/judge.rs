@@ -4,9 +4,7 @@
 
 use forebay_core::replay::Lag;
 
-use super::Verdict;
-use super::choice::Choice;
-use super::need::Need;
+use super::{Choice, Need, Verdict};
 use crate::{Replay, RunResult};
 
 /// A relative difference below this share counts as no difference.

@@ -16,11 +16,10 @@
 
 use forebay_trace::describe::Description;
 
-use super::judge::{
-    REQUESTS_THAT_MATTER, SPAN_LEAST_S, TAIL_FINE_MS, TAIL_THAT_MATTERS, is_mostly_idle, long_tails,
+use super::{
+    Objection, REQUESTS_THAT_MATTER, RecordedSpeed, SPAN_LEAST_S, TAIL_FINE_MS, TAIL_THAT_MATTERS,
+    is_mostly_idle, long_tails, recorded_tails,
 };
-use super::remedies::Objection;
-use super::source::{RecordedSpeed, recorded_tails};
 use crate::RunResult;
 use crate::quantities::{counted, seconds};
 

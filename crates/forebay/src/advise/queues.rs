@@ -6,11 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::choice::Choice;
-use super::remedies::{Remedy, RemedyKind};
-use super::replays::LARGE_REQUESTS;
-use super::trial::Trial;
-use super::{Sensitivity, Today, resampled};
+use super::{Choice, LARGE_REQUESTS, Remedy, RemedyKind, Sensitivity, Today, Trial, resampled};
 use crate::devices::{OpenDevice, Varied};
 use crate::simulate::{Bed, Run, RunResult, run_on};
 use crate::slices::Slices;

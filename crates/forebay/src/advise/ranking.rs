@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 
-use super::available::Provider;
-use super::choice::{Choice, PassedOver, total_scale};
-use super::judge::{TOO_FEW, tells_latencies};
+use super::{Choice, PassedOver, Provider, TOO_FEW, tells_latencies, total_scale};
 use crate::RunResult;
 use crate::slices::{Compared, Resampled};
 

@@ -4,8 +4,7 @@
 
 use serde::Serialize;
 
-use super::judge::tells_latencies;
-use super::queues::QueueSizes;
+use super::{QueueSizes, tells_latencies};
 use crate::RunResult;
 use crate::quantities::bytes;
 

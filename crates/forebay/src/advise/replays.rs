@@ -10,12 +10,9 @@ use forebay_core::Device;
 use forebay_core::catalog::POLICIES;
 use serde::Serialize;
 
-use super::available::{EQUAL_SLOTS, EQUAL_SLOTS_SPEC, Provider};
-use super::choice::{Choice, Prefer};
-use super::findings::Case;
-use super::judge::TOO_FEW;
-use super::ranking::{Ranked, rank};
-use super::resampled;
+use super::{
+    Case, Choice, EQUAL_SLOTS, EQUAL_SLOTS_SPEC, Prefer, Provider, Ranked, TOO_FEW, rank, resampled,
+};
 use crate::simulate::{Bed, DEPENDENT_KNOWN_SHARE, Replay, Run, RunResult, Setup, run_all};
 use crate::slices::{Resampled, Slices};
 use crate::{Error, Input, ProgressReport, Telling};

@@ -6,9 +6,7 @@
 use forebay_words::plural::listed;
 use serde::Serialize;
 
-use super::choice::Choice;
-use super::drives::Drives;
-use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, tells_latencies};
+use super::{Choice, Drives, SHARE_THAT_MATTERS, TOO_FEW, tells_latencies};
 use crate::devices::Varied;
 use crate::quantities::percent;
 use crate::{Error, ProgressReport, RunResult, Setup, Telling};

@@ -6,18 +6,13 @@ use std::ops::{ControlFlow, Range};
 use forebay_ask::named;
 use forebay_core::Device;
 
-use super::choice::Choice;
-use super::drives::Drives;
-use super::findings::Case;
-use super::need::Need;
 use super::replays::{self, Tryouts};
 use super::sensitivity::{self, Unsure};
-use super::source::RecordedSpeed;
-use super::trial::{Trial, Tried};
 use super::{
-    Advice, AdviceOptions, DeviceFit, Disturbance, Enough, OtherReplay, Pictures, Plain, Ranked,
-    Remedy, RemedyKind, Sensitivity, Setting, Today, Trust, Uncertain, Verdict, check_flash_size,
-    fit, headline, judge, linux_default, today, trust, untimed, worth_telling,
+    Advice, AdviceOptions, Case, Choice, DeviceFit, Disturbance, Drives, Enough, Need, OtherReplay,
+    Pictures, Plain, Ranked, RecordedSpeed, Remedy, RemedyKind, Sensitivity, Setting, Today, Trial,
+    Tried, Trust, Uncertain, Verdict, check_flash_size, fit, headline, judge, linux_default, today,
+    trust, untimed, worth_telling,
 };
 use crate::clock::Times;
 use crate::progress::{ProgressReport, Telling, untold};

@@ -8,14 +8,10 @@ use std::ops::Range;
 use forebay_ask::named;
 use forebay_core::{Device, Spec};
 
-use super::choice::{Choice, Prefer};
-use super::drives::Drives;
-use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, tells_latencies};
-use super::need::Need;
-use super::remedies::{Before, Objection, Remedy, RemedyKind, choose_flash};
-use super::replays::{LARGE_REQUESTS, Tryout};
-use super::resampled;
-use super::sizing::Sizing;
+use super::{
+    Before, Choice, Drives, LARGE_REQUESTS, Need, Objection, Prefer, Remedy, RemedyKind, Sizing,
+    TAIL_THAT_MATTERS, TOO_FEW, Tryout, choose_flash, is_at_ease, resampled, tells_latencies,
+};
 use crate::cache_curve::FOUND_THAT_MATTERS;
 use crate::defragment::{Defragmentation, elsewhere, study};
 use crate::jobs::{Tell, side_by_side};

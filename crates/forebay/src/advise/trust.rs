@@ -12,11 +12,7 @@ use forebay_trace::RunEvidence;
 use forebay_trace::describe::Description;
 use serde::Serialize;
 
-use super::Setting;
-use super::fit::DeviceFit;
-use super::judge::{TOO_FEW, is_backlog};
-use super::replays::Tryouts;
-use super::source::RecordedSpeed;
+use super::{DeviceFit, RecordedSpeed, Setting, TOO_FEW, Tryouts, is_backlog};
 use crate::clock::Times;
 use crate::progress::{Meter, Progress};
 use crate::quantities::{counted, millis, percent, significant};

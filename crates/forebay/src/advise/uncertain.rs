@@ -3,11 +3,9 @@
 
 use serde::Serialize;
 
-use super::choice::{Choice, Prefer};
-use super::judge::SHARE_THAT_MATTERS;
-use super::replays::OtherReplay;
-use super::sensitivity::{Sensitivity, Unsure};
-use super::{Verdict, ranking::Ranked};
+use super::{
+    Choice, OtherReplay, Prefer, Ranked, SHARE_THAT_MATTERS, Sensitivity, Unsure, Verdict, ranking,
+};
 
 /// A scheduler that may be better than the baseline, but not surely.
 #[derive(Clone, Debug, Serialize)]

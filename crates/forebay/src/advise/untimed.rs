@@ -1,8 +1,7 @@
 //! Advice for a trace without usable times: only a cache size, because that depends only on the
 //! order of requests.
 
-use super::trial::none_tried;
-use super::{Advice, Remedy, RemedyKind, Setting, Sizing};
+use super::{Advice, Remedy, RemedyKind, Setting, Sizing, none_tried};
 use crate::clock::Times;
 use crate::{Error, Progress};
 

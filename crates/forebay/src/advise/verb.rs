@@ -7,12 +7,11 @@ use forebay_core::Nanos;
 use forebay_trace::TraceError;
 use tempfile::TempDir;
 
-use super::local_disk::LocalDisk;
-use super::page;
 use super::{
     Advice, AdviceOptions, ArrayDrives, Prefer, Verdict, advise, check_current, default_device,
     default_flash, redundancy,
 };
+use super::{LocalDisk, page};
 use crate::layout::Map;
 use crate::plan::buy::Reliability;
 use crate::verb::{

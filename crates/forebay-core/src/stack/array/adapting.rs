@@ -3,11 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::Array;
-use super::job::Doing;
-use super::kind::{DriveKind, KINDS};
-use super::level::Level;
-use super::locks::{Part, Task};
+use super::{Array, Doing, DriveKind, KINDS, Level, Part, Task};
 use crate::adapt::{Class, Costs, First, Layout, Optimum, Rule, regret};
 use crate::contract::{Nanos, Op};
 

@@ -1,9 +1,6 @@
 //! Allocates cells for writes.
 
-use super::Array;
-use super::kind::DriveKind;
-use super::level::{Level, Roles, each};
-use super::unit::{Place, Unit};
+use super::{Array, DriveKind, Level, Place, Roles, Unit, each};
 
 impl Array {
     /// Assigns cells to the roles of a unit: new cells, or cells for roles without one. A role that

@@ -11,13 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Array;
-use super::full::CARE_PAUSE;
-use super::geometry::{Geometry, ROUND_MAX};
-use super::kind::DriveKind;
-use super::locks::Task;
-use super::lost::Lost;
-use super::unit::Place;
+use super::{Array, CARE_PAUSE, DriveKind, Geometry, Lost, Place, ROUND_MAX, Task};
 use crate::contract::{Nanos, VolumeEvent, VolumeWork};
 use crate::stack::placed::Plan;
 

@@ -1,10 +1,6 @@
 //! The state of an array: its drives, its units by level, its losses.
 
-use super::kind::DriveKind;
-use super::level::{LEVELS, Level, all, each};
-use super::lost::{Blocks, blocks_of};
-use super::unit::{Place, Unit};
-use super::{Array, Phase};
+use super::{Array, Blocks, DriveKind, LEVELS, Level, Phase, Place, Unit, all, blocks_of, each};
 use crate::contract::{Gauge, GaugeOf, Lane};
 
 /// The state of an array in figures.

@@ -10,11 +10,10 @@
 
 use std::collections::BTreeMap;
 
-use super::geometry::LANES_MAX;
-use super::losses::{Losses, Waiter};
-use super::record::{Record, units_a_record};
-use super::unit::Unit;
-use super::{Array, FLUSH, KIND, Phase, RECORD, geometry, nobodys};
+use super::{
+    Array, FLUSH, KIND, LANES_MAX, Losses, Phase, RECORD, Record, Unit, Waiter, geometry, nobodys,
+    units_a_record,
+};
 use crate::contract::{Buf, Bytes, Fault, Flags, Nanos, Op, Outcome, VolumeEvent};
 use crate::stack::placed::{Plan, Planned};
 

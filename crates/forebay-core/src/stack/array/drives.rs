@@ -1,11 +1,8 @@
 //! The drives of an array: which are present, and which have free cells.
 
-use super::census::DriveState;
-use super::geometry::{Geometry, LANES_MAX, LANES_OPEN};
-use super::kind::{DriveKind, KINDS};
-use super::level::{Level, each};
-use super::space::Space;
-use super::unit::{Place, Unit};
+use super::{
+    DriveKind, DriveState, Geometry, KINDS, LANES_MAX, LANES_OPEN, Level, Place, Space, Unit, each,
+};
 use crate::contract::Nanos;
 
 /// A drive with more recent faults than this is no longer used.

@@ -1,9 +1,7 @@
 //! Events on a volume, until the driver takes them.
 
-use super::Array;
 use super::Phase;
-use super::level::{Roles, each};
-use super::unit::{Place, Unit};
+use super::{Array, Place, Roles, Unit, each};
 use crate::contract::VolumeEvent;
 
 /// Maximum number of waiting events about units; further ones are only counted.

@@ -1,9 +1,6 @@
 //! The number of units that fit on drives.
 
-use super::drives::Drives;
-use super::geometry::spare_cells;
-use super::kind::{DriveKind, KINDS};
-use super::level::Level;
+use super::{DriveKind, Drives, KINDS, Level, spare_cells};
 
 impl Drives {
     /// Returns how many units of a level fit on all drives, leaving spare cells: at most

@@ -5,9 +5,7 @@
 //! out-of-space error. If there has been no space for that long, further clients get the error
 //! after the first attempt.
 
-use super::Array;
-use super::job::Doing;
-use super::locks::{Part, Task};
+use super::{Array, Doing, Part, Task};
 use crate::contract::{Fault, Nanos};
 use crate::stack::placed::Plan;
 

@@ -2,11 +2,7 @@
 
 use std::ops::Range;
 
-use super::Array;
-use super::geometry::Geometry;
-use super::kind::DriveKind;
-use super::level::Level;
-use super::locks::Task;
+use super::{Array, DriveKind, Geometry, Level, Task};
 
 /// A hint for a range of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,6 @@
 //! An operation on a unit: first reads roles, then writes roles.
 
-use super::kind::DriveKind;
-use super::known::Sums;
-use super::level::{Level, ROLES_MAX, Roles};
-use super::locks::{Part, Task};
-use super::method::Method;
-use super::salvage::Salvage;
-use super::unit::Unit;
+use super::{DriveKind, Level, Method, Part, ROLES_MAX, Roles, Salvage, Sums, Task, Unit};
 use crate::contract::{Buf, Bytes, Flags};
 
 /// The purpose of a job.

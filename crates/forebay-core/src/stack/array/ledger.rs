@@ -10,8 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Array;
-use super::unit::{Place, Unit};
+use super::{Array, Place, Unit};
 use crate::contract::{Fault, Outcome};
 
 /// By unit: cells that a failed flush removed from its state, which current jobs may not know

@@ -1,8 +1,6 @@
 //! The drives that limit an array's capacity.
 
-use super::fitting::units_on;
-use super::kind::KINDS;
-use super::{Array, Level};
+use super::{Array, KINDS, Level, units_on};
 
 /// Drives that are too small for the array to promise another unit.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use super::geometry::BLOCK;
-use super::kind::DriveKind;
-use super::level::Level;
+use super::{BLOCK, DriveKind, Level};
 use crate::contract::{Bytes, Nanos};
 
 /// The part of a client's request that lies in one unit.

@@ -6,8 +6,7 @@
 //! The table contains a summary for the whole unit ([`Lost`]), so that a volume knows its losses
 //! without reading its cells.
 
-use super::geometry::{BLOCK, Geometry};
-use super::level::{Level, Roles, all, each};
+use super::{BLOCK, Geometry, Level, Roles, all, each};
 
 /// Replaces the checksum of a lost block in a trailer. (Another block has this checksum with a
 /// probability of 2^-64.)

@@ -2,25 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::adapting::Adapting;
-use super::caring::Care;
-use super::commit::Log;
-use super::drives::Drives;
-use super::events::Events;
-use super::full::Full;
-use super::geometry::Geometry;
-use super::hints::Hints;
-use super::kind::{DriveKind, KINDS};
-use super::known::Known;
-use super::ledger::Doubted;
-use super::level::{LEVELS, Level};
-use super::locks::Locks;
-use super::losses::Losses;
-use super::room::Room;
-use super::suspects::Unsure;
-use super::table::Table;
-use super::unit::Unit;
-use super::{Array, Counts, Phase};
+use super::{
+    Adapting, Array, Care, Counts, Doubted, DriveKind, Drives, Events, Full, Geometry, Hints,
+    KINDS, Known, LEVELS, Level, Locks, Log, Losses, Phase, Room, Table, Unit, Unsure,
+};
 use crate::adapt::{Costs, DriveCosts, First, Rule};
 use crate::contract::{Fault, Nanos};
 

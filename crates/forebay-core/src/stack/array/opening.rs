@@ -30,10 +30,7 @@ mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kind::DriveKind;
-use super::record::Record;
-use super::unit::Unit;
-use super::{Array, KIND, OPENING, Phase, geometry, nobodys};
+use super::{Array, DriveKind, KIND, OPENING, Phase, Record, Unit, geometry, nobodys};
 use crate::contract::{Buf, Bytes, Fault, Lane, Op, Outcome};
 use crate::stack::placed::{Plan, Planned};
 

@@ -14,11 +14,7 @@
 //! A drive that is *added* is a member from the next record on. The capacity increases only after
 //! roles have moved to it. A drive that is *removed* leaves without a successor.
 
-use super::geometry::LANES_MAX;
-use super::kind::{DriveKind, KINDS};
-use super::level::Level;
-use super::unit::Unit;
-use super::{Array, Phase};
+use super::{Array, DriveKind, KINDS, LANES_MAX, Level, Phase, Unit};
 use crate::contract::{
     Lane, Nanos, VolumeDrive, VolumeEvent, VolumeOrder, VolumeProgress, VolumeState,
 };

@@ -1,12 +1,9 @@
 //! Reads roles of a unit, and reconstructs lost ones from others.
 
-use super::job::{Doing, within};
-use super::level::{all, each};
-use super::lost::{LOST_SUM, blocks_of};
-use super::method::{Method, Needs, View};
-use super::record::sums;
-use super::unit::Place;
-use super::{Array, geometry};
+use super::{
+    Array, Doing, LOST_SUM, Method, Needs, Place, View, all, blocks_of, each, geometry, sums,
+    within,
+};
 use crate::contract::{Bytes, Op, Slots};
 use crate::stack::placed::{Plan, Planned};
 

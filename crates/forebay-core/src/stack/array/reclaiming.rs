@@ -10,12 +10,7 @@
 //! some copies, with a record, so that it can shrink into their cells. Until it has shrunk, it
 //! tolerates fewer failures. No other operation reduces the redundancy of a unit below its level.
 
-use super::job::Doing;
-use super::kind::KINDS;
-use super::level::each;
-use super::locks::Task;
-use super::unit::{Place, Unit};
-use super::{Array, DriveKind};
+use super::{Array, Doing, DriveKind, KINDS, Place, Task, Unit, each};
 use crate::contract::Fault;
 use crate::stack::placed::Plan;
 

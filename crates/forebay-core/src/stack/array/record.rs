@@ -8,9 +8,7 @@
 //! checksum of the previous one, so that only a chain without gaps is accepted.
 
 use super::geometry::{BLOCK, Geometry, LANES_MAX, PAGE, RECORD, Update};
-use super::level::Level;
-use super::table::{put_words, words};
-use super::unit::Unit;
+use super::{Level, Unit, put_words, words};
 use crate::adapt::DriveCosts;
 
 /// How a label and a record begin, after their checksums.

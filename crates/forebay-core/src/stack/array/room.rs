@@ -18,10 +18,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Array;
-use super::kind::{DriveKind, KINDS};
-use super::level::Level;
-use super::unit::{Place, Unit};
+use super::{Array, DriveKind, KINDS, Level, Place, Unit};
 
 /// The minimum number of spare cells of a drive.
 const SPARE_MIN: u32 = 16;

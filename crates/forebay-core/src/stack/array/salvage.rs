@@ -11,14 +11,10 @@
 //! it may succeed another time. A cell that is rewritten elsewhere has [`LOST_SUM`] in its trailer
 //! for each lost block.
 
-use super::Array;
-use super::job::{Doing, Job, touched};
-use super::level::{Level, ROLES_MAX, Roles, all, each};
-use super::locks::{Part, Task};
-use super::lost::{Blocks, LOST_SUM, Lost, blocks_of};
-use super::method::Method;
-use super::record::sums;
-use super::unit::{Place, Unit};
+use super::{
+    Array, Blocks, Doing, Job, LOST_SUM, Level, Lost, Method, Part, Place, ROLES_MAX, Roles, Task,
+    Unit, all, blocks_of, each, sums, touched,
+};
 use super::{KIND, geometry};
 use crate::contract::{Bytes, Fault, Outcome, Slots};
 use crate::stack::placed::{Plan, Planned};

@@ -9,11 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Array;
-use super::job::{Doing, Job};
-use super::level::{Level, Roles, all};
-use super::locks::Task;
-use super::unit::{Place, Unit};
+use super::{Array, Doing, Job, Level, Place, Roles, Task, Unit, all};
 use crate::contract::Fault;
 
 /// Cells that units name although a drive may have lost their data.

@@ -1,11 +1,7 @@
 //! Rewrites a unit without changing its content: at another level, to restore lost roles, or with a
 //! role on a drive with more space.
 
-use super::Array;
-use super::geometry::LANES_OPEN;
-use super::job::Doing;
-use super::level::{Level, ROLES_MAX, Roles, all, each};
-use super::unit::{Place, Unit};
+use super::{Array, Doing, LANES_OPEN, Level, Place, ROLES_MAX, Roles, Unit, all, each};
 use crate::contract::{Buf, Bytes, Slots};
 use crate::stack::placed::Plan;
 

@@ -1,7 +1,6 @@
 //! The table of units: the durable level and places of each.
 
-use super::geometry::{Geometry, PAGE};
-use super::unit::Unit;
+use super::{Geometry, PAGE, Unit};
 
 /// The words of all units, in pages. Pages that were never written take no memory. In other pages,
 /// each unit takes as many words as the largest of them needs.

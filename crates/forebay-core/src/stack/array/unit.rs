@@ -1,8 +1,6 @@
 //! The positions of a unit's chunks: a level, and a place for each role.
 
-use super::kind::DriveKind;
-use super::level::{Level, ROLES_MAX, Roles, all, each};
-use super::lost::Lost;
+use super::{DriveKind, Level, Lost, ROLES_MAX, Roles, all, each};
 
 /// The place of a role's data: a cell of a drive, or nowhere, because the role consists of zeros or
 /// is lost.

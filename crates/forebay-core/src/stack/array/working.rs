@@ -1,12 +1,7 @@
 //! Executes a job: reads roles of a unit, reconstructs lost ones, and writes roles to fresh cells
 //! or in place.
 
-use super::geometry::BLOCK;
-use super::job::{Doing, Job};
-use super::level::{Level, Roles};
-use super::locks::Task;
-use super::unit::{Place, Unit};
-use super::{Array, JOB, KIND};
+use super::{Array, BLOCK, Doing, JOB, Job, KIND, Level, Place, Roles, Task, Unit};
 use crate::contract::{Bytes, Fault, Nanos, Op, Outcome};
 use crate::stack::placed::{Owner, Plan, Planned};
 

@@ -2,14 +2,10 @@
 
 use std::sync::Arc;
 
-use super::job::{touched, within};
-use super::known::Sums;
-use super::level::{Level, Roles, all, each};
-use super::lost::{Blocks, LOST_SUM};
-use super::method::Method;
-use super::record::trailer;
-use super::unit::Place;
-use super::{Array, geometry};
+use super::{
+    Array, Blocks, LOST_SUM, Level, Method, Place, Roles, Sums, all, each, geometry, touched,
+    trailer, within,
+};
 use crate::contract::{Buf, Bytes, Fault, Flags, Op, Piece, Slots};
 use crate::stack::placed::{Plan, Planned};
 
