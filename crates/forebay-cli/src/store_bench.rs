@@ -33,9 +33,11 @@ use arrivals::{Process, Turns};
 use client::Client;
 use ledger::Ledger;
 use phase::{Bench, Plan};
-use target::Target;
+use tally::{Figures, Latency, OperationRow, Tally, Times};
+use target::{Failure, Target};
 use told::Results;
-use workload::{Steps, Workload};
+use value::{SPACE, Stamp, key};
+use workload::{OperationKind, Step, Steps, Workload};
 
 forebay_ask::ask! {
     /// Benchmark a store, or any Redis server, with the YCSB core workloads or ingest

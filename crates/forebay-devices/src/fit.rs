@@ -32,8 +32,12 @@ pub use log::{Sample, parse};
 pub use seek::SeekFit;
 pub use zones::ZoneFit;
 
+use check::{RowChecked, named};
+use disk::{RowCheck, far_off, noun};
 use forebay_core::SpecError;
 use forebay_trace::whole;
+use sweep::{MixedJob, Sweep, SweepRow};
+use zones::cylinder;
 
 /// The reason why a drive could not be fitted.
 #[derive(Debug, thiserror::Error)]

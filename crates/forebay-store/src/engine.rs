@@ -42,15 +42,22 @@ use crate::space::Space;
 use crate::summary::{BatchSummary, Summaries};
 use crate::{Answer, Config, KEY_MAX, Key, Layout, Operation, OperationError, VALUE_MAX, Value};
 
+use ahead::Ahead;
 use cache::Nodes;
+use hole::{BatchSummaries, Hole};
+use ingest::{batch_len, is_deletion, is_outsize, size};
 use inplace::Trees;
 use log::{Log, Slots};
 pub use notice::DiskHealth;
 use notice::Notices;
+use publish::Writing;
 use read::Picture;
 use scan::{PageLimits, PausedScan};
+use stream::{Pace, Records, Stream, newest, pass};
+use transform::after;
 use tune::{Gap, LogSize};
-use version::Version;
+use unreadable::Partial;
+use version::{Copy, Part, Run, Segment, Version};
 
 /// The length of the longest put, with a key and a value of maximum length.
 const PUT_MAX: usize = 16 + KEY_MAX + VALUE_MAX;

@@ -32,12 +32,21 @@ use forebay_metrics::Scraped;
 
 use crate::{KEY_MAX, Store, VALUE_MAX};
 
+use client::{Identity, is_name};
+use command::Words;
 #[cfg(any(test, feature = "hostile"))]
 pub(crate) use command::next as next_command;
 #[cfg(any(test, feature = "hostile"))]
 pub(crate) use forebay_metrics::next_request;
+use glob::matches;
 use metrics::Counts;
-use unfinished::Unfinished;
+use plan::{Plan, Source, Step, Transaction, bytes_of, not_executed};
+use reads::Reads;
+use reply::{Reply, array_head};
+use session::{Pending, Running, Session, answered, error_reply, value_or_error};
+use settings::{commands, config};
+use table::{repeated, unknown_part, wrong_count};
+use unfinished::{Pace, Part, Unfinished};
 
 /// The limits for clients.
 #[derive(Clone, Debug)]

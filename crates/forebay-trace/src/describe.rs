@@ -27,6 +27,14 @@ use crate::{Dictionary, Notes, Record};
 
 pub use by_thread::ThreadOptions;
 pub use description::Description;
+use description::{
+    Arrivals, ByStream, Concurrency, InterArrival, Latency, Runs, SeekBucket, Seeks, Sizes,
+    StreamRow, VolumeRow,
+};
+use distribution::{ByDirection, Distribution};
+use outstanding::Outstanding;
+use sequences::{Sequences, at};
+use sequential::{Breaks, Distances, Run, RunLengths};
 
 /// The number of records that each part of the description processes at a time: 25 KB.
 const PIECE: usize = 512;

@@ -40,6 +40,13 @@ use self::presets::Preset;
 use crate::bad_rows::BadRowsMax;
 use crate::unpack::{Consumed, Packing};
 use crate::{Reader, TraceError};
+use clock::{DayClock, arrival, scaled, time_of_day};
+use events::{
+    Category, Event, EventKind, Merge, Pairing, SECTOR_BYTES, Span, UNKNOWN_THREAD, calls, rwbs,
+};
+use frames::Frames;
+use log::{Line, Log, LogReader, ordered, words};
+use numbering::{Numbering, anonymous};
 
 /// A file to be read.
 pub struct Input {

@@ -40,10 +40,19 @@ pub use verdict::{Aspect, Verdict};
 
 use crate::devices::{self, OpenDevice};
 use crate::{Error, Input, ProgressReport, Telling};
-use layout::Layout;
-use profile::{Profile, ProfileOptions, RANGES, STRETCHES_MAX};
-use response::{Responses, responses};
-use tally::Clock;
+use card::Pictures;
+use dispersion::{BINS_LEAST, BINS_MS, Bins, bin_count};
+use distance::{Apart, apart, total_variation, total_variation_by_counting};
+use latency::{Latencies, latency_answer, sentence};
+use layout::{Layout, Side};
+use measure::{Measure, measures, relative};
+use profile::{
+    Profile, ProfileOptions, RANGES, SIZE_DIGITS, STREAMS_MAX, STRETCHES_MAX, Sample, Sum,
+    TIME_DIGITS, cache_sizes,
+};
+use resamples::{Against, Apartness, Resamples, two_samples};
+use response::{Responses, compared, responses};
+use tally::{Clock, Counts, Tally, bucket, interval, spread, whole};
 
 /// The default devices: a disk, a SATA solid-state drive and an NVMe drive.
 pub const DEVICES: [&str; 3] = ["st1000nm0011:plain", "samsung-830", "990-pro"];

@@ -6,12 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::arrivals::Turns;
-use super::ledger::Ledger;
-use super::tally::{Tally, Times};
-use super::target::{Failure, Target};
-use super::value::{Stamp, key};
-use super::workload::{OperationKind, Step, Steps};
+use super::{Failure, Ledger, OperationKind, Stamp, Step, Steps, Tally, Target, Times, Turns, key};
 
 /// The longest time to sleep before checking whether the run has ended.
 const TICK: Duration = Duration::from_millis(50);

@@ -2,8 +2,7 @@
 
 use forebay_store::{Key, OperationError, Store, Value};
 
-use super::client::Client;
-use super::value::SPACE;
+use super::{Client, SPACE};
 
 /// The reason why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,11 +6,7 @@ use forebay_show::grid::{Cell, Grid, right};
 use forebay_words::quantities::{bytes, millis, percent, rate, significant};
 use serde::Serialize;
 
-use super::StoreBenchAsk;
-use super::arrivals::Turns;
-use super::tally::{Figures, Latency, OperationRow, Tally};
-use super::value::SPACE;
-use super::workload::OperationKind;
+use super::{Figures, Latency, OperationKind, OperationRow, SPACE, StoreBenchAsk, Tally, Turns};
 use crate::output::{self, wrapped};
 
 /// The results of a benchmark.

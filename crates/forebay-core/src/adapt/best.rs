@@ -44,9 +44,7 @@
 mod unit;
 
 use super::bonus_malus::{self, Factor};
-use super::costs::{Class, Costs, LAYOUTS_MAX, Layout};
-use super::rule::Rule;
-use super::work_function;
+use super::{Class, Costs, LAYOUTS_MAX, Layout, Rule, work_function};
 use crate::random;
 pub use unit::BestUnit;
 use unit::{COHORTS, ROOM};

@@ -1,8 +1,7 @@
 //! The paper's rule (sections 3.1 and 4.1): a score that increases when another layout would have
 //! been better.
 
-use super::costs::{Class, Costs, LAYOUTS_MAX, Layout};
-use super::rule::Rule;
+use super::{Class, Costs, LAYOUTS_MAX, Layout, Rule};
 
 /// A factor for thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

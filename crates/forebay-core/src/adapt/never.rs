@@ -1,7 +1,6 @@
 //! A rule that never switches: a static array.
 
-use super::costs::{Class, Costs, Layout};
-use super::rule::Rule;
+use super::{Class, Costs, Layout, Rule};
 
 /// A rule that never switches.
 #[derive(Clone, Copy, Debug, Default)]

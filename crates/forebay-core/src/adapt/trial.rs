@@ -1,9 +1,6 @@
 //! Compares rules with the optimum.
 
-use super::costs::{Class, Costs, LAYOUTS_MAX};
-use super::first::First;
-use super::optimum::Optimum;
-use super::rule::Rule;
+use super::{Class, Costs, First, LAYOUTS_MAX, Optimum, Rule};
 
 /// The cost of a rule, and of alternatives, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,8 +9,7 @@
 //! either direction ([`Costs::half_ways`]). In their model, a switch may precede the task; here a
 //! request is served before the switch, which adds the cost of the requests that cause switches.
 
-use super::costs::{Class, Costs, LAYOUTS_MAX, Layout};
-use super::rule::Rule;
+use super::{Class, Costs, LAYOUTS_MAX, Layout, Rule};
 
 /// A rule that switches to the layout with the minimum of optimal cost so far plus switch.
 #[derive(Clone, Copy, Debug, Default)]

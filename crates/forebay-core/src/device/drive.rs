@@ -52,14 +52,15 @@ use crate::contract::{
     Completion, Device, Flags, Mechanics, Nanos, Op, Request, SpecError, WriteBack,
 };
 use crate::device::hdd::{HddSpec, SECTOR, check_rest, check_times};
-use buffer::Buffer;
+use buffer::{Buffer, Hit};
 use busy::Busy;
 use hopes::Hopes;
-use mechanism::Mechanism;
+use mechanism::{Access, Mechanism, Motion, Task};
 use reconsider::Choice;
 use spots::{Spot, Spots};
+use surface::Surface;
 use turns::{Pick, Turns};
-use write_cache::WriteCache;
+use write_cache::{Dirty, WriteCache};
 
 /// The parameters of a disk with a controller.
 #[derive(Clone, Debug, PartialEq)]

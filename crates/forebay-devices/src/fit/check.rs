@@ -5,8 +5,7 @@ use std::fmt::Write;
 use forebay_core::{DeviceModel, Nanos, Op};
 use forebay_words::quantities::bytes;
 
-use super::disk::RowCheck;
-use super::sweep::{MixedJob, Sweep, SweepRow};
+use super::{MixedJob, RowCheck, Sweep, SweepRow};
 use crate::OpenDevice;
 use crate::closed::{Job, Length, play, play_disk};
 

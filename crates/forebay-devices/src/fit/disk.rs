@@ -24,8 +24,7 @@ mod toml;
 use forebay_core::device::drive::{Drive, DriveSpec};
 use forebay_core::{Op, SpecError};
 
-use super::FitError;
-use super::sweep::SweepRow;
+use super::{FitError, SweepRow};
 use crate::closed::play_disk;
 
 /// Properties of a disk that a sweep does not show. Properties that are None are assumed.

@@ -7,8 +7,7 @@
 //! overhead, the block is read at once; otherwise, it is missed and read one revolution later. The
 //! gap at which this changes equals the overhead.
 
-use super::log::Sample;
-use super::{Figure, FitError, robust};
+use super::{Figure, FitError, Sample, robust};
 
 /// The minimum number of backward steps.
 const STEPS_MIN: usize = 32;

@@ -8,9 +8,7 @@
 //! continuously. The knee is the best value of a grid. The points of a bin are adjusted with the
 //! curve of the previous iteration, so that the slope within a bin does not bias the result.
 
-use super::log::Sample;
-use super::zones::{ZoneFit, cylinder};
-use super::{Figure, FitError};
+use super::{Figure, FitError, Sample, ZoneFit, cylinder};
 
 /// The number of reads in a bin.
 const BIN: usize = 100;

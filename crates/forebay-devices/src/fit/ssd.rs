@@ -16,10 +16,7 @@ use forebay_core::Op;
 use forebay_words::plural::counted;
 use forebay_words::quantities::seconds;
 
-use super::FitError;
-use super::check::RowChecked;
-use super::disk::{far_off, noun};
-use super::sweep::{Sweep, SweepRow};
+use super::{FitError, RowChecked, Sweep, SweepRow, far_off, noun};
 
 use search::Search;
 pub use side::Side;

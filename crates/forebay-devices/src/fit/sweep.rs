@@ -17,8 +17,7 @@ use std::path::{Path, PathBuf};
 use forebay_core::Op;
 use forebay_trace::whole;
 
-use super::FitError;
-use super::check::named;
+use super::{FitError, named};
 use origin::Origin;
 
 /// The results for one operation, I/O size and queue depth.

@@ -5,8 +5,7 @@
 //! median block of a run shows the media rate. The whole run shows the sustained rate, which
 //! includes track switches.
 
-use super::log::Sample;
-use super::{DriveFacts, Figure, FitError, robust};
+use super::{DriveFacts, Figure, FitError, Sample, robust};
 
 /// The number of blocks ignored at the start of a run because of the initial seek.
 const BLOCKS_LEFT_OUT: usize = 2;

@@ -11,9 +11,7 @@ use crate::OperationError;
 use crate::executor::{Signal, Work};
 use crate::record::{Key, Record};
 
-use super::Engine;
-use super::stream::{Pace, Records, Stream};
-use super::version::Run;
+use super::{Engine, Pace, Records, Run, Stream};
 
 /// Records that have been read but not consumed.
 struct Shared {

@@ -10,10 +10,7 @@ use crate::root::Change;
 use crate::segment::{self, Keys, Node, Origin, Place, len_max};
 use crate::{Checked, Loss, OperationError, PutSpan};
 
-use super::Engine;
-use super::hole::Hole;
-use super::publish::Writing;
-use super::version::{Part, Segment};
+use super::{Engine, Hole, Part, Segment, Writing};
 
 impl Engine {
     /// Returns the known losses.

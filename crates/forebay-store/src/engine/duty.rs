@@ -12,8 +12,7 @@ use forebay_core::Nanos;
 use crate::OperationError;
 use crate::root::Change;
 
-use super::log::Log;
-use super::{Disk, Engine, Stage, State};
+use super::{Disk, Engine, Log, Stage, State};
 
 /// The next log is prepared when the log on duty is filled to this share.
 const LOOKS_AHEAD: f64 = 0.75;

@@ -11,9 +11,7 @@ use crate::frame::BLOCK;
 use crate::record::Record;
 use crate::summary::BatchSummary;
 
-use super::log::Log;
-use super::read::Picture;
-use super::{Engine, Put};
+use super::{Engine, Log, Picture, Put};
 
 /// The shortest delay imposed on puts; shorter ones are accumulated.
 const PAUSE: Nanos = Nanos::from_millis(20);

@@ -18,11 +18,7 @@ use crate::inplace::tree::{Evicted, Tree};
 use crate::operation::{self, OperationError};
 use crate::record::{Key, Record, Value};
 
-use super::Engine;
-use super::log::Log;
-use super::read::Picture;
-use super::scan::PageLimits;
-use super::transform::after;
+use super::{Engine, Log, PageLimits, Picture, after};
 
 /// The tree of a disk.
 struct Slot {

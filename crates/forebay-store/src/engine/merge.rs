@@ -12,13 +12,7 @@ use crate::OperationError;
 use crate::record::{Key, Record};
 use crate::segment::{Keys, Origin, len_max};
 
-use super::ahead::Ahead;
-use super::log::Log;
-use super::publish::Writing;
-use super::stream::{newest, pass};
-use super::transform::after;
-use super::version::Run;
-use super::{Engine, State};
+use super::{Ahead, Engine, Log, Run, State, Writing, after, newest, pass};
 
 /// The share of dead data that justifies merging everything when space is short.
 const DEAD_LITTLE: f64 = 0.2;

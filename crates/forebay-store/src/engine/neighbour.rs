@@ -12,9 +12,7 @@ use crate::frame::pad;
 use crate::root::{Change, StartedLog};
 use crate::segment::put_filter;
 
-use super::Engine;
-use super::log::Log;
-use super::version::{Copy, Segment};
+use super::{Copy, Engine, Log, Segment};
 
 impl Engine {
     /// Chooses the disk that stores information about another disk: the idle one with the most

@@ -17,9 +17,7 @@ use crate::frame::{BLOCK, Frame, FrameKind};
 use crate::root::{Change, Root};
 use crate::segment::{self, Described, Node};
 
-use super::unreadable::Partial;
-use super::version::{Copy, Segment, Version};
-use super::{Engine, State};
+use super::{Copy, Engine, Partial, Segment, State, Version};
 
 /// A segment as listed in roots.
 struct ListedSegment {

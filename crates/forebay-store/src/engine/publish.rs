@@ -16,8 +16,7 @@ use crate::record::Record;
 use crate::root::{Change, Root};
 use crate::segment::{Described, Keys, Origin, Writer};
 
-use super::Engine;
-use super::version::Segment;
+use super::{Engine, Segment};
 
 /// The maximum number of writes in flight for one segment.
 const WRITES: usize = 2;

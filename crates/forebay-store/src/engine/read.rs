@@ -7,9 +7,7 @@ use std::rc::Rc;
 use crate::segment::{self, Node, Place};
 use crate::{Key, OperationError, Value, filter};
 
-use super::Engine;
-use super::log::Log;
-use super::version::{Segment, Version};
+use super::{Engine, Log, Segment, Version};
 
 /// The state at one moment. While it is held, segments remain on their disks and logs in memory.
 #[derive(Clone)]

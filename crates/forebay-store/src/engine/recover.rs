@@ -23,10 +23,7 @@ use crate::segment::{Described, Keys, Shape};
 use crate::summary::BatchSummary;
 use crate::{OperationError, Transformation};
 
-use super::hole::{BatchSummaries, Hole};
-use super::log::Log;
-use super::version::Segment;
-use super::{Disk, Engine, PUT_MAX};
+use super::{BatchSummaries, Disk, Engine, Hole, Log, PUT_MAX, Segment};
 
 /// The content of a slot.
 enum Slot {

@@ -16,10 +16,7 @@ use crate::frame::BLOCK;
 use crate::segment::len_max;
 use crate::{OperationError, Transformation};
 
-use super::ingest::{batch_len, is_deletion, is_outsize, size};
-use super::log::Log;
-use super::version::{Part, Run};
-use super::{Engine, Put, State};
+use super::{Engine, Log, Part, Put, Run, State, batch_len, is_deletion, is_outsize, size};
 
 /// The space that each disk keeps free for merges, as a number of segments.
 const MERGE_SEGMENTS: u64 = 8;

@@ -9,13 +9,9 @@ use std::rc::Rc;
 use crate::record::{Key, Record};
 use crate::{OperationError, Page};
 
-use super::hole::Hole;
-use super::log::Log;
-use super::read::Picture;
-use super::stream::{Pace, Records, Stream, newest, pass};
-use super::transform::after;
-use super::version::{Run, Version};
-use super::{Engine, State};
+use super::{
+    Engine, Hole, Log, Pace, Picture, Records, Run, State, Stream, Version, after, newest, pass,
+};
 
 /// The minimum length of a read when memory is short.
 const STEP_BYTES_MIN: u64 = 64 << 10;

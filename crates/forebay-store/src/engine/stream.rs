@@ -11,8 +11,7 @@ use crate::frame::{BLOCK, Frame, FrameKind, HEAD};
 use crate::record::{Key, Record};
 use crate::{OperationError, segment};
 
-use super::Engine;
-use super::version::{Part, Run, Segment};
+use super::{Engine, Part, Run, Segment};
 
 /// Records in key order.
 pub(super) trait Records {

@@ -13,9 +13,7 @@ use crate::record::{Key, bound};
 use crate::segment::{Keys, Origin};
 use crate::{OperationError, Transformation};
 
-use super::log::Log;
-use super::publish::Writing;
-use super::{Engine, Stage, State};
+use super::{Engine, Log, Stage, State, Writing};
 
 impl Engine {
     /// Begins to transform a log.

@@ -2,8 +2,7 @@
 
 use crate::Value;
 
-use super::reply::Reply;
-use super::table::{repeated, unknown_part, wrong_count};
+use super::{Reply, repeated, unknown_part, wrong_count};
 
 /// The maximum length of a name.
 const NAME_BYTES_MAX: usize = 1024;

@@ -8,11 +8,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::command::{self, Words};
-use super::plan::{Source, Step};
-use super::reply::{Reply, array_head};
-use super::session::{Pending, Running, Session, answered, error_reply, value_or_error};
-use super::unfinished::{Pace, Part};
-use super::{Serving, TICK};
+use super::{
+    Pace, Part, Pending, Reply, Running, Serving, Session, Source, Step, TICK, answered,
+    array_head, error_reply, value_or_error,
+};
 use crate::{Answer, OperationResult};
 
 /// How long a stopping server waits for a client that reads slowly.

@@ -9,10 +9,7 @@ use std::sync::Arc;
 
 use crate::{KEY_MAX, Key, OperationError, VALUE_MAX, Value};
 
-use super::command::Words;
-use super::reply::Reply;
-use super::session::error_reply;
-use super::unfinished::Part;
+use super::{Part, Reply, Words, error_reply};
 
 /// The memory overhead of a word.
 const WORD_BYTES: usize = 64;

@@ -13,16 +13,11 @@ use crate::{
     Store, Value,
 };
 
-use super::client::{Identity, is_name};
-use super::command::Words;
-use super::glob::matches;
-use super::info;
-use super::plan::{Plan, Source, Step, Transaction, bytes_of, not_executed};
-use super::reads::Reads;
-use super::reply::Reply;
-use super::settings::{commands, config};
 use super::table;
-use super::unfinished::Part;
+use super::{
+    Identity, Part, Plan, Reads, Reply, Source, Step, Transaction, Words, bytes_of, commands,
+    config, info, is_name, matches, not_executed,
+};
 use super::{Limits, Serving};
 
 /// A reply, or an operation that will produce it.

@@ -1,9 +1,7 @@
 //! The commands COMMAND and CONFIG, which clients send before using a server. No setting can be
 //! changed.
 
-use super::glob::matches;
-use super::reply::Reply;
-use super::table;
+use super::{Reply, matches, table};
 
 /// Executes COMMAND: returns the number of commands, but no details.
 pub(super) fn commands(arguments: &[Vec<u8>]) -> Result<Reply, String> {

@@ -5,10 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use super::description::{ByStream, Runs, StreamRow};
-use super::sequences::{Sequences, at};
-use super::sequential::{Breaks, RunLengths};
-use super::{direction, mean_kib, share};
+use super::{
+    Breaks, ByStream, RunLengths, Runs, Sequences, StreamRow, at, direction, mean_kib, share,
+};
 use crate::streams::{Grouping, StreamBy, is_write_back};
 use crate::{Dictionary, Record};
 

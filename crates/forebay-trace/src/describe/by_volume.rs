@@ -1,8 +1,8 @@
 //! Computes the figures of each volume, and the sequential runs on volumes.
 
-use super::description::{Runs, Seeks, VolumeRow};
-use super::sequential::{Breaks, Distances, Run, RunLengths};
-use super::{direction, mean_kib, share};
+use super::{
+    Breaks, Distances, Run, RunLengths, Runs, Seeks, VolumeRow, direction, mean_kib, share,
+};
 use crate::{Dictionary, Record};
 
 /// The totals of each volume.

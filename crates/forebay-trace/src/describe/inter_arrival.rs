@@ -4,9 +4,7 @@
 //! are ten times as long at each scale as at the previous one. A complete bin is added to the next
 //! longer one.
 
-use super::description::{Arrivals, InterArrival};
-use super::distribution::Distribution;
-use super::ms;
+use super::{Arrivals, Distribution, InterArrival, ms};
 use crate::Record;
 
 /// The length of the shortest bins in nanoseconds. At each further scale, bins are ten times as

@@ -1,9 +1,6 @@
 //! Analyzes recorded latencies and the number of outstanding requests.
 
-use super::description::{Concurrency, Latency};
-use super::distribution::{ByDirection, Distribution};
-use super::outstanding::Outstanding;
-use super::{ms, share};
+use super::{ByDirection, Concurrency, Distribution, Latency, Outstanding, ms, share};
 use crate::Record;
 
 /// Latencies by direction.

@@ -3,8 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::direction;
-use super::sequential::Run;
+use super::{Run, direction};
 use crate::Record;
 
 /// Volumes with numbers below this are found without hashing.

@@ -3,9 +3,7 @@
 //! A request *continues* its predecessor if it starts at the byte at which that one ended. A run is
 //! a maximal sequence of requests in which each continues the previous one.
 
-use super::description::{Runs, SeekBucket, Seeks};
-use super::distribution::Distribution;
-use super::{kib, share};
+use super::{Distribution, Runs, SeekBucket, Seeks, kib, share};
 use crate::Record;
 
 /// The current run in a sequence of requests.

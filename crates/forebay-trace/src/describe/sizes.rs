@@ -2,9 +2,7 @@
 
 use forebay_core::{Flags, Op};
 
-use super::description::Sizes;
-use super::distribution::{ByDirection, Distribution};
-use super::{kib, share};
+use super::{ByDirection, Distribution, Sizes, kib, share};
 use crate::Record;
 
 const SMALL_BYTES: u32 = 4 << 10;

@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::bad_rows::BadRowsMax;
 use crate::{Dictionary, Notes, Place, Reader, Record, SourceFacts, TraceError};
 
-use super::Input;
-use super::events::{Layer, Merge, Pairing};
+use super::{Input, Layer, Merge, Pairing};
 use forebay_words::plural::{counted, verb};
 pub use record::sniff;
 

@@ -12,8 +12,7 @@ use std::path::Path;
 
 use forebay_core::{Nanos, Op};
 
-use super::log::{Line, Log, LogReader, first_lines, words};
-use super::numbering::anonymous;
+use super::{Line, Log, LogReader, anonymous, first_lines, words};
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::lines::Lines;

@@ -15,8 +15,7 @@
 
 use forebay_core::Op;
 
-use super::log::{Line, Log, first_lines, ordered, words};
-use super::numbering::{Numbering, anonymous};
+use super::{Line, Log, Numbering, anonymous, first_lines, ordered, words};
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::rows::{self, LongRequests, RowError};

@@ -22,9 +22,7 @@ use std::path::Path;
 use forebay_ask::named;
 use forebay_core::{Nanos, Op};
 
-use super::clock::arrival;
-use super::log::{Line, Log, first_lines, ordered};
-use super::numbering::anonymous;
+use super::{Line, Log, anonymous, arrival, first_lines, ordered};
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::rows::{self, LongRequests, RowError};

@@ -17,8 +17,7 @@ use std::borrow::Cow;
 use super::events::calls::number;
 use super::events::rwbs::category;
 use super::events::text::{self, EventLine, Line, Unreadable, Words, device, remap, seconds};
-use super::events::{Category, Event, EventKind, Span, UNKNOWN_THREAD};
-use super::{Input, blkparse};
+use super::{Category, Event, EventKind, Input, Span, UNKNOWN_THREAD, blkparse};
 use crate::fields::digits;
 use crate::{Reader, TraceError};
 

@@ -25,8 +25,7 @@ use std::path::Path;
 
 use forebay_core::{Nanos, Op};
 
-use super::frames::Frames;
-use super::numbering::Numbering;
+use super::{Frames, Numbering};
 use crate::TraceError;
 use crate::bad_rows::{BadRows, BadRowsMax};
 use crate::columns::meaning;

@@ -1,11 +1,10 @@
 //! The list of all formats: how each of them is recognized, an example, and how its columns are
 //! read.
 
-use super::events::calls;
 use super::presets::{self, Preset};
 use super::{
-    Format, blkparse, blktrace, csv, disksim_valid, fio, fio_latency, ftlsim, ftrace, hp_srt,
-    nbdkit, objects, parquet, procmon, qemu, snoop, spdk, strace, sysdig, vscsi, xperf,
+    Format, blkparse, blktrace, calls, csv, disksim_valid, fio, fio_latency, ftlsim, ftrace,
+    hp_srt, nbdkit, objects, parquet, procmon, qemu, snoop, spdk, strace, sysdig, vscsi, xperf,
 };
 
 /// All formats, in the order in which they are tried. Those with a signature come first.

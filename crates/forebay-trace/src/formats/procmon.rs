@@ -9,9 +9,7 @@
 
 use forebay_core::{Nanos, Op};
 
-use super::clock::{scaled, time_of_day};
-use super::log::{Line, Log, first_lines, ordered};
-use super::numbering::Numbering;
+use super::{Line, Log, Numbering, first_lines, ordered, scaled, time_of_day};
 use crate::columns::cursor::{Cursor, Separator};
 use crate::fields::digits;
 use crate::formats::Input;

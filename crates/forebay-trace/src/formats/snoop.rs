@@ -31,10 +31,10 @@ use forebay_ask::named;
 use forebay_core::Nanos;
 use forebay_words::plural::{counted, verb};
 
-use super::clock::{DayClock, arrival, scaled};
-use super::events::{Category, SECTOR_BYTES, Span, rwbs};
-use super::log::{Line, Log, first_lines, ordered, words};
-use super::numbering::Numbering;
+use super::{
+    Category, DayClock, Line, Log, Numbering, SECTOR_BYTES, Span, arrival, first_lines, ordered,
+    rwbs, scaled, words,
+};
 use crate::columns::notation::is_unknown;
 use crate::fields::digits;
 use crate::formats::Input;

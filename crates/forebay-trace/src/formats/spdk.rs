@@ -17,9 +17,8 @@
 
 use forebay_core::{Flags, Op};
 
-use super::clock::scaled;
 use super::events::calls::{Call, CallLine, Request, number};
-use super::log::words;
+use super::{scaled, words};
 use crate::Stream;
 use crate::rows::{LEN_BYTES_MAX, RowError};
 

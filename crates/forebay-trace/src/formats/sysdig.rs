@@ -12,9 +12,8 @@ use std::collections::HashMap;
 
 use forebay_core::{Flags, Op};
 
-use super::clock::{DayClock, scaled};
 use super::events::calls::{Call, CallLine, Request};
-use super::log::words;
+use super::{DayClock, scaled, words};
 use crate::Stream;
 use crate::fields::digits;
 use crate::rows::RowError;

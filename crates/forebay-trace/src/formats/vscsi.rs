@@ -17,8 +17,7 @@ use std::path::Path;
 
 use forebay_core::{Nanos, Op};
 
-use super::frames::Frames;
-use super::numbering::anonymous;
+use super::{Frames, anonymous};
 use crate::bad_rows::{BadRows, BadRowsMax};
 use crate::columns::meaning;
 use crate::formats::Input;

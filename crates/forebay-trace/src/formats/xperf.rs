@@ -9,9 +9,7 @@ use std::collections::HashMap;
 
 use forebay_core::{Nanos, Op};
 
-use super::clock::arrival;
-use super::log::{Line, Log, first_lines, ordered};
-use super::numbering::Numbering;
+use super::{Line, Log, Numbering, arrival, first_lines, ordered};
 use crate::columns::notation::hexadecimal;
 use crate::fields::digits;
 use crate::formats::Input;

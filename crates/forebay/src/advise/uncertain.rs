@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::{
-    Choice, OtherReplay, Prefer, Ranked, SHARE_THAT_MATTERS, Sensitivity, Unsure, Verdict, ranking,
+    Choice, OtherReplay, Prefer, Ranked, SHARE_THAT_MATTERS, Sensitivity, Unsure, Verdict,
 };
 
 /// A scheduler that may be better than the baseline, but not surely.

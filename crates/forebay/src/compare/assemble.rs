@@ -1,19 +1,14 @@
 //! Assembles the card of `compare` from the measurements.
 
-use super::card::{
-    Card, CardTrace, Dispersion, Distance, Feature, Heat, MissRatio, Pictures, Quantity,
-};
-use super::dispersion::{BINS_LEAST, BINS_MS, bin_count};
-use super::distance::{Apart, total_variation_by_counting};
-use super::latency::{LatencyAnswer, latency_answer, sentence};
-use super::layout::Layout;
-use super::measure::{Measure, measures, relative};
-use super::profile::{Profile, SIZE_DIGITS, Sample, Sum, TIME_DIGITS, cache_sizes};
-use super::resamples::{Against, Apartness, Resamples, two_samples};
-use super::response::{Responses, compared};
 use super::tally::{Clock, Counts, RESAMPLES, resamples, whole};
 use super::verdict::{Verdict, verdict};
-use super::{Measured, Options};
+use super::{
+    Against, Apart, Apartness, BINS_LEAST, BINS_MS, Card, CardTrace, Dispersion, Distance, Feature,
+    Heat, LatencyAnswer, Layout, Measure, Measured, MissRatio, Options, Pictures, Profile,
+    Quantity, Resamples, Responses, SIZE_DIGITS, Sample, Sum, TIME_DIGITS, bin_count, cache_sizes,
+    compared, latency_answer, measures, relative, sentence, total_variation_by_counting,
+    two_samples,
+};
 use crate::quantities::percent;
 use crate::{Input, names};
 use forebay_ask::named;

@@ -7,9 +7,9 @@
 
 use forebay_words::quantities::{percent, significant};
 
-use super::card::{Card, Dispersion, Distance, Feature, Heat, Quantity, Response};
-use super::latency::LatencyFigure;
-use super::measure::DeviationKind;
+use super::{
+    Card, DeviationKind, Dispersion, Distance, Feature, Heat, LatencyFigure, Quantity, Response,
+};
 use crate::quantities;
 use crate::words::words;
 

@@ -3,10 +3,7 @@
 
 use serde::Serialize;
 
-use super::bounds::BoundCheck;
-use super::latency::LatencyAnswer;
-use super::measure::DeviationKind;
-use super::verdict::Verdict;
+use super::{BoundCheck, DeviationKind, LatencyAnswer, Verdict};
 
 /// The result of comparing two traces.
 #[derive(Clone, Debug, Serialize)]

@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use forebay_core::Op;
 use forebay_trace::Record;
 
-use super::profile::TIME_DIGITS;
-use super::tally::{Counts, Tally, bucket};
+use super::{Counts, TIME_DIGITS, Tally, bucket};
 
 pub use answer::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, LatencyGroup};
 pub(super) use judge::latency_answer;

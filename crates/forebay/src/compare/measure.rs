@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::profile::{RANGES, SIZE_DIGITS, STREAMS_MAX, Sample, Sum};
-use super::tally::{Clock, bucket};
+use super::{Clock, RANGES, SIZE_DIGITS, STREAMS_MAX, Sample, Sum, bucket};
 use crate::Input;
 
 /// The maximum number of sizes, and of streams, that have a feature of their own.

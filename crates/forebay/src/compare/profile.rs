@@ -6,10 +6,7 @@ use forebay_core::cache::MissRatioCurve;
 use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 
-use super::dispersion::Bins;
-use super::latency::Latencies;
-use super::layout::Side;
-use super::tally::{Clock, Counts, Tally, bucket};
+use super::{Bins, Clock, Counts, Latencies, Side, Tally, bucket};
 use crate::cache_curve::keys;
 use crate::layout::VolumeLayout;
 use crate::progress::{Meter, Progress};

@@ -1,10 +1,10 @@
 //! Resamples the first trace, and computes how far samples are from the whole trace.
 
 use super::dispersion::{BINS_MS, dispersion};
-use super::distance::{Apart, apart, total_variation};
-use super::measure::Measure;
-use super::profile::{SIZE_DIGITS, Sample, TIME_DIGITS};
-use super::tally::{Counts, interval, spread};
+use super::{
+    Apart, Counts, Measure, SIZE_DIGITS, Sample, TIME_DIGITS, apart, interval, spread,
+    total_variation,
+};
 
 /// The distances of a sample from the whole first trace.
 #[derive(Clone, Copy, Debug, Default)]

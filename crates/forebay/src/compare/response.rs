@@ -5,12 +5,10 @@ use forebay_core::catalog::{DeviceSet, build_placed};
 use forebay_core::replay::{Intensity, Lag, Open};
 use forebay_core::{Device, DeviceModel, Done, Nanos, Observer, Workload, simulate};
 
-use super::card::{Quantity, Response};
-use super::layout::Side;
-use super::measure::relative;
-use super::profile::TIME_DIGITS;
-use super::run_clock;
-use super::tally::{Clock, Tally, bucket, interval, spread, whole};
+use super::{
+    Clock, Quantity, Response, Side, TIME_DIGITS, Tally, bucket, interval, relative, run_clock,
+    spread, whole,
+};
 use crate::progress::{Meter, Metered, Progress};
 use crate::{Error, Input, OpenDevice};
 

@@ -3,8 +3,7 @@
 use forebay_words::plural::listed;
 use serde::Serialize;
 
-use super::bounds::BoundCheck;
-use super::card::{Card, Feature, Response};
+use super::{BoundCheck, Card, Feature, Response};
 use crate::advise::judge::TOO_FEW;
 use crate::names;
 

@@ -32,11 +32,7 @@ use forebay_core::replay::Intensity;
 use forebay_core::{Device, DeviceModel, Nanos, Policy};
 use serde::Serialize;
 
-use self::clients::Clients;
 use self::guarantee::Guarantee;
-use self::layout::DriveLayout;
-use self::run::Case;
-use self::trial::Trial;
 use crate::devices::{self, OpenDevice};
 use crate::jobs::{self, side_by_side};
 use crate::plan::confidence::Bootstrap;
@@ -44,6 +40,10 @@ use crate::plan::consolidate::Begin;
 use crate::plan::page::too_few;
 use crate::plan::search::least_capacities;
 use crate::{Bed, Error, Input, Telling, shingled};
+use clients::{Clients, Merged};
+use layout::{CHUNK_KIB, Data, DriveLayout, Set, is_pressed};
+use run::{Case, Come, Count, Health, Run};
+use trial::{Never, Trial, TrialResult};
 
 pub use budget::Budget;
 pub use clients::{By, Promise};
@@ -52,7 +52,11 @@ pub use guarantee::guaranteed_iops;
 pub use layout::Layout;
 pub use loss::Reliability;
 pub use prices::Prices;
+use rank::BuyRefusal;
 pub use rank::{Binds, BuyRow, ClientShare, Sharing};
+use said::REASONS_FIRST;
+use speed::Speed;
+use spent::Spent;
 pub use verb::{BuyAsk, OwnPromise, Shared};
 
 /// A drive to try, with the name by which the user requested it.

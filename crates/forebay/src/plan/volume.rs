@@ -39,14 +39,16 @@ use crate::clock::Times;
 use crate::devices::volume::{ChosenVolume, Knobs, VolumeType};
 use crate::jobs::{each_told, on_all_cores};
 use crate::{Error, Input, Telling};
-use counters::Counters;
 pub use counters::CountersRead;
-use drain::Costed;
-use find::{Bound, Case, Demand};
-use kind::Shape;
-use row::Finder;
+use counters::{Counters, least};
+use drain::{Costed, Delays};
+use find::{Bound, Case, DEPTH_MAX, Demand, holds_credit};
+use kind::{SIZE, Shape};
 pub use row::{CheaperSetting, VolumeRow};
+use row::{Decides, Finder, Setting};
+use said::{choice, passes, throughput};
 pub use shaped::Shaped;
+use staircase::first;
 pub use verb::VolumeAsk;
 
 /// The burst credit of a volume when the trace begins.

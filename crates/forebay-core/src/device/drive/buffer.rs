@@ -10,9 +10,8 @@
 
 use crate::device::hdd::geometry::Place;
 
-use super::controller::{BufferSpec, ReadAhead};
 use super::search::search;
-use super::surface::Surface;
+use super::{BufferSpec, ReadAhead, Surface};
 
 /// A run of sectors in the buffer. Empty if `start` equals `end`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -10,8 +10,7 @@ use crate::device::hdd::power::Meter;
 use crate::device::hdd::seek::SeekCurve;
 use crate::device::hdd::{HddSpec, Power};
 
-use super::spots::Spot;
-use super::surface::{Format, Surface};
+use super::{Format, Spot, Surface};
 
 /// The parameters of an access.
 #[derive(Clone, Copy, Debug)]

@@ -5,10 +5,7 @@
 //! It therefore chooses at once, with an arm that does not move before the response is due, and
 //! revokes the choice if a command arrives at the same instant.
 
-use super::buffer::Buffer;
-use super::mechanism::Motion;
-use super::turns::{Pick, Turns};
-use super::{Command, Drive, Flags};
+use super::{Buffer, Command, Drive, Flags, Motion, Pick, Turns};
 
 /// The state of the drive before a choice.
 #[derive(Clone, Debug)]

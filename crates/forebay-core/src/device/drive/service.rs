@@ -1,10 +1,8 @@
 //! How a drive serves a command, and what it does while idle.
 
-use super::buffer::Hit;
-use super::mechanism::{Access, Task};
-use super::turns::Pick;
-use super::write_cache::{Dirty, WriteCache};
-use super::{Command, Drive, Flags, Mechanics, Nanos, Op, Served};
+use super::{
+    Access, Command, Dirty, Drive, Flags, Hit, Mechanics, Nanos, Op, Pick, Served, Task, WriteCache,
+};
 
 impl Drive {
     /// Serves `command` if it does not need the arm.

@@ -8,9 +8,7 @@
 
 use std::collections::VecDeque;
 
-use super::controller::WriteCacheSpec;
-use super::mechanism::Mechanism;
-use super::spots::{Spot, Spots};
+use super::{Mechanism, Spot, Spots, WriteCacheSpec};
 
 /// A run of sectors to write.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,8 +3,7 @@
 use forebay_ask::{Takes, Value, named};
 use forebay_show::{Figure, Unit};
 
-use super::page;
-use super::rank::BuyRow;
+use super::{BuyRow, page};
 use crate::quantities::percent;
 
 /// The precision of prices in messages.

@@ -14,11 +14,7 @@ use forebay_trace::TraceError;
 use forebay_trace::write::{Draft, ProtectedFiles};
 use serde::Serialize;
 
-use super::ClientNeed;
-use super::guarantee::Guarantee;
-use super::layout::{CHUNK_KIB, DriveLayout, Layout};
-use super::rank::{BuyRow, Sharing};
-use super::speed::Speed;
+use super::{BuyRow, CHUNK_KIB, ClientNeed, DriveLayout, Guarantee, Layout, Sharing, Speed};
 use crate::Error;
 
 /// The texts of the configuration files.

@@ -7,9 +7,7 @@ use forebay_show::{Block, Figure, KeyFigure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::plural::counted;
 use forebay_words::quantities::NONE;
 
-use super::rank::Binds;
-use super::said::REASONS_FIRST;
-use super::{Answer, BuyRow, ClientNeed, ClientShare, Layout};
+use super::{Answer, Binds, BuyRow, ClientNeed, ClientShare, Layout, REASONS_FIRST};
 use crate::plan::page::key;
 use crate::quantities::{bound, bytes, promised, significant};
 

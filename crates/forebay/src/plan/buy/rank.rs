@@ -9,12 +9,9 @@ use std::ops::Range;
 use forebay_core::Device;
 use serde::Serialize;
 
-use super::clients::Clients;
-use super::layout::{DriveLayout, Layout, is_pressed};
-use super::run::Count;
-use super::spent::Spent;
-use super::trial::{Never, TrialResult};
-use super::{Question, Tried};
+use super::{
+    Clients, Count, DriveLayout, Layout, Never, Question, Spent, TrialResult, Tried, is_pressed,
+};
 use crate::plan::confidence::{Bootstrap, share_interval};
 
 /// How many years flash should last: as long as vendors warrant it.

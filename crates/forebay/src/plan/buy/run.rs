@@ -12,8 +12,7 @@ use forebay_core::{
     Completion, Device, Done, Flags, Lane, Nanos, Observer, Op, Request, Slots, Workload, simulate,
 };
 
-use super::clients::{Clients, Merged};
-use super::layout::{CHUNK_KIB, DriveLayout, Set};
+use super::{CHUNK_KIB, Clients, DriveLayout, Merged, Set};
 use crate::jobs::Tell;
 use crate::layout::{Map, VolumeLayout};
 use crate::plan::confidence::{BLOCKS, Bootstrap};

@@ -3,8 +3,7 @@
 
 use forebay_ask::named;
 
-use super::rank::{BuyRefusal, BuyRow, Sharing};
-use super::{Binds, ClientNeed, Layout, Question};
+use super::{Binds, BuyRefusal, BuyRow, ClientNeed, Layout, Question, Sharing};
 use crate::quantities::{self, achieved, counted};
 
 /// How many of the [`reasons`] appear on the first screen.

@@ -2,10 +2,7 @@
 
 use forebay_core::{Device, Nanos};
 
-use super::Question;
-use super::layout::DriveLayout;
-use super::run::Count;
-use super::trial::TrialResult;
+use super::{Count, DriveLayout, Question, TrialResult};
 use crate::OpenDevice;
 
 /// The drives of a row that have to be paid for and powered.

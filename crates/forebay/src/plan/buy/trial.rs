@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use forebay_core::Device;
 use forebay_core::replay::Intensity;
 
-use super::layout::Data;
-use super::run::{Case, Come, Count, Health, Run};
+use super::{Case, Come, Count, Data, Health, Run};
 use crate::jobs::Tell;
 use crate::plan::confidence::{BLOCKS, share_interval};
 use crate::plan::devices::STRIPE_BYTES;

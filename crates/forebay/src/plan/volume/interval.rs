@@ -11,9 +11,7 @@
 
 use forebay_ask::Share;
 
-use super::drain::Costed;
-use super::find::{Bound, Case, Demand};
-use super::row::Finder;
+use super::{Bound, Case, Costed, Demand, Finder};
 use crate::jobs::on_all_cores;
 use crate::plan::confidence::{BLOCKS, Bootstrap, ends, resamples, sizes};
 

@@ -5,9 +5,7 @@ use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
 use forebay_show::{Block, Figure, KeyFigure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::quantities::NONE;
 
-use super::row::{Setting, VolumeRow};
-use super::said::{choice, passes, throughput};
-use super::{Answer, REPLAYED_ROWS, apply, shaped};
+use super::{Answer, REPLAYED_ROWS, Setting, VolumeRow, apply, choice, passes, shaped, throughput};
 use crate::plan::page::{about_load, key};
 use crate::quantities::{bound, percent, promised};
 

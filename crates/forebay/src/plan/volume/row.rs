@@ -6,12 +6,9 @@ use forebay_core::device::throttled::{Bucket, Measure, Throttle};
 use forebay_core::replay::Intensity;
 use serde::Serialize;
 
-use super::apply;
-use super::counters::{Counters, least};
-use super::drain::{Costed, Delays};
-use super::find::{Case, Demand, holds_credit};
 use super::kind::{self, Shape};
 use super::simulated;
+use super::{Case, Costed, Counters, Delays, Demand, apply, holds_credit, least};
 use crate::devices::volume::{Knobs, VolumeType};
 use crate::replayed::Replay;
 use crate::{Error, Input};

@@ -3,8 +3,7 @@
 
 use forebay_ask::named;
 
-use super::row::{CheaperSetting, Decides, Setting, VolumeRow};
-use super::{CountersRead, Credit, Question, apply};
+use super::{CheaperSetting, CountersRead, Credit, Decides, Question, Setting, VolumeRow, apply};
 use crate::quantities::{achieved, bound, bytes, millis, money, percent, seconds};
 
 /// Formats a setting, as in `8865 IOPS and 415 MiB/s`, `1234 GiB` or `P30`.

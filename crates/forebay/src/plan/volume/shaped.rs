@@ -11,8 +11,7 @@ use forebay_core::rtt::{Gaps, RATE_MAX_IOPS};
 use serde::Serialize;
 
 use super::drain::{self, Costed, Drain, Limits};
-use super::find::Bound;
-use super::staircase::first;
+use super::{Bound, first};
 use crate::plan::search::least_capacities;
 
 /// The rates that the promise needs, with a shaper and without.

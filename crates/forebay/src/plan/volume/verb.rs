@@ -9,9 +9,9 @@ use forebay_core::device::throttled::Queues;
 use forebay_trace::streams::StreamBy;
 
 use super::counters::{self, Counters};
-use super::find::DEPTH_MAX;
-use super::kind::SIZE;
-use super::{Credit, Instance, Question, answer, answer_of_counters, apply, page, prices};
+use super::{
+    Credit, DEPTH_MAX, Instance, Question, SIZE, answer, answer_of_counters, apply, page, prices,
+};
 use crate::devices::DevicesError;
 use crate::devices::volume::{self, ChosenVolume, VolumeType};
 use crate::plan::confidence::Bootstrap;
