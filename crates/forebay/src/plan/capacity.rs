@@ -378,7 +378,10 @@ mod tests {
     }
 
     fn arrivals(times: impl Iterator<Item = u64>) -> ArrivalTimes {
-        ArrivalTimes::of(times.map(Nanos).collect())
+        ArrivalTimes {
+            volumes: vec![("a".into(), [Nanos(0)].into_iter().collect())],
+            ..ArrivalTimes::of(times.map(Nanos).collect())
+        }
     }
 
     fn promises(within: &[u64], fractions: &[&str]) -> Promises {
