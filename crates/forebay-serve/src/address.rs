@@ -168,7 +168,7 @@ impl Address {
 }
 
 impl Address {
-    /// Rejects an address at which the server cannot listen, whatever else listens there.
+    /// Rejects an address at which the server could not listen even if the address were free.
     ///
     /// # Errors
     /// A socket's path is invalid, or another machine can reach the address.
@@ -224,7 +224,7 @@ impl Address {
     fn is_of(&self, socket: &OwnedFd) -> bool {
         match (Address::of(socket), self) {
             (Some(Address::Unix(there)), Address::Unix(path)) => {
-                // Both may name the same file differently.
+                // Symbolic links and relative paths can give one file two names.
                 there == *path || identity(&there).is_some() && identity(&there) == identity(path)
             }
             (Some(there), _) => there == *self,
@@ -244,7 +244,7 @@ impl Address {
     /// clients that connect to them would wait forever.
     ///
     /// # Errors
-    /// There is such a socket.
+    /// The parent process opened a socket at another address.
     pub(crate) fn refuse_other_inherited(listen: &[Address]) -> Result<(), Error> {
         let mut sockets = INHERITED.lock().unwrap_or_else(PoisonError::into_inner);
         refuse_others(sockets.get_or_insert_with(inherited_sockets), listen)
@@ -345,7 +345,7 @@ impl ListeningSocket {
     }
 }
 
-/// Ends a wait for clients from another thread, whatever has become of the socket's file.
+/// Stops waiting for clients from another thread, even if the socket's file has been removed.
 pub(crate) struct Stopper(OwnedFd);
 
 impl Stopper {

@@ -67,8 +67,8 @@ pub(crate) fn check(name: &str, drives: &[PathBuf]) -> Result<Vec<String>, Error
         .collect())
 }
 
-/// Describes the drives that are missing, if any. A label says how many drives the volume was created
-/// with.
+/// Describes the drives that are missing, if any. Each label contains the number of drives with
+/// which the volume was created.
 fn missing(of: &Label, present: usize) -> Option<String> {
     let created = usize::from(of.geometry.lanes);
     let gone = created.checked_sub(present).filter(|gone| *gone > 0)? as u64;

@@ -3,8 +3,8 @@
 //! The ublk driver remembers a device's mark, which is a hash of the device's disk and export. A
 //! server that is restarted after being killed therefore finds its device without a record of its
 //! own; the kernel holds outstanding requests until then. Only the devices of backs that answer a
-//! write once it is on the disk can be taken over. The other backs keep only what was flushed, so
-//! their devices fail with the server, and file systems notice.
+//! write once it is on the disk can be taken over. Other backs may lose writes that were not
+//! flushed, so their devices fail together with the server, and file systems see the error.
 
 // Allowed because this module uses signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -29,7 +29,8 @@ use crate::kernel_scheduler;
 
 /// The maximum number of outstanding requests of a device.
 const DEPTH: u16 = 128;
-/// The length of the longest read or write in bytes.
+/// The maximum length of a write of zeros in bytes. It is lower than for trims, because a disk may
+/// have to write actual zeros.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
 /// The length of the longest discard in bytes.
 const DISCARD_BYTES_MAX: u32 = 1 << 30;
@@ -169,8 +170,8 @@ impl Devices {
         Ok(id)
     }
 
-    /// Returns the device with this mark, and deletes devices whose server was killed before they
-    /// were started.
+    /// Returns the device with this mark. Deletes devices whose server was killed before the device
+    /// was started.
     fn find(&mut self, mark: u64) -> Option<DeviceInfo> {
         // A device may disappear between the two calls.
         let infos = numbers().into_iter().filter_map(|id| self.control.info(id).ok());
@@ -185,8 +186,8 @@ impl Devices {
         others.into_iter().next()
     }
 
-    /// Removes the devices that nothing uses, while their requests are still served. The others
-    /// wait for the next server; returns a sentence about each of these.
+    /// Removes the devices that are not in use; their requests are served until then. Devices in
+    /// use wait for the next server; returns a sentence about each.
     pub(crate) fn stop(&mut self) -> Vec<String> {
         let mut said = Vec::new();
         for one in &mut self.started {

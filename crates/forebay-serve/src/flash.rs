@@ -185,7 +185,7 @@ impl Pair {
             relabel(&flash, generation, is_confirmed)
                 .map_err(system(format!("{}: writing its label", flash.display())))
         };
-        // For a new flash, the pair's id has just been generated.
+        // A new flash has just received the id that the pair shares.
         let mark = Mark { pair: self.pairing.pair, ..mark };
         label(mark.generation, false)?;
         self.put(mark)?;
@@ -212,11 +212,8 @@ impl Pair {
         self.put(Mark { newest: newest as u64, is_drained: named == 0.0, ..mark })
     }
 
-    /// Updates the mark with the number of the newest record on the flash, so that an older copy of
-    /// the flash is detected.
-    ///
-    /// # Errors
-    /// The disk cannot be written.
+    /// Records the number of the flash's newest log record in the disk's mark, so that an older
+    /// copy of the flash is detected.
     pub(crate) fn keep_up(&self, newest: u64) -> Result<(), Error> {
         match self.mark.filter(|_| self.has_log()) {
             Some(mark) => self.put(Mark { newest, ..mark }),

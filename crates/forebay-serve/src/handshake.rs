@@ -245,8 +245,8 @@ impl<S: Read + Write> Talk<'_, S> {
         let (Some(name), Some(count)) = (data.text(), data.number::<4>()) else {
             return self.say(option, reply::INVALID, b"it ends too early");
         };
-        // If the option claims to contain more queries than it does, parsing stops; nothing is
-        // allocated in advance.
+        // The count is not trusted: nothing is allocated for it, and parsing stops at the end of
+        // the option.
         let mut wanted = count == 0 && option == option::LIST_META_CONTEXT;
         for _ in 0..count {
             let Some(query) = data.text() else {

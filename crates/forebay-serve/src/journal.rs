@@ -165,7 +165,7 @@ impl Journal {
         wall >= self.looks_at && self.says.is_some()
     }
 
-    /// Makes it time to check drives.
+    /// Makes the next check of the drives due.
     pub(crate) fn look_soon(&mut self) {
         self.looks_at = Nanos::ZERO;
     }
@@ -205,7 +205,8 @@ impl Journal {
         lines.into_iter().for_each(|line| self.say(line));
     }
 
-    /// Checks, in the policy's gauges if they are known, which drives are lost or back.
+    /// Reports drives that were lost or have returned, according to the policy's gauges if they are
+    /// known.
     pub(crate) fn look(&mut self, wall: Nanos, gauges: Option<&[Gauge]>) {
         self.looks_at = wall + LOOKS;
         gauges.into_iter().for_each(|gauges| self.look_at_drives(gauges));

@@ -16,9 +16,9 @@ use crate::outputs;
 /// Why a back is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Serving it. Its targets are locked.
+    /// To serve the targets, which are locked.
     Serve,
-    /// Checking it. Nothing can be written, and another server may serve its targets.
+    /// To check the targets. Nothing is written, and another server may be serving them.
     Check,
 }
 

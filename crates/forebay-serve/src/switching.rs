@@ -37,8 +37,8 @@ impl Switching {
         }
     }
 
-    /// Switches the policy, and waits until that is done. If it fails, the exports become the former
-    /// ones if `has_exports` says that they have changed.
+    /// Switches the policy, and waits until that is done. If it fails and `has_exports` says that
+    /// the exports have changed, restores the former exports.
     fn run(self, served: &Back, next: Back, has_exports: bool) -> Result<Duration, Error> {
         let driver = &self.0;
         let (done, switched) = channel();
@@ -72,7 +72,7 @@ impl Drop for Switching {
 }
 
 impl Driver {
-    /// Returns whether its policy is being switched.
+    /// Returns whether the driver's policy is being switched.
     pub(crate) fn is_switching(&self) -> bool {
         self.switching.load(Ordering::SeqCst)
     }
@@ -86,7 +86,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Rejects a switch from `served` to `next` that would lose what a placement keeps on its flash.
+    /// Rejects a switch from `served` to `next` that would lose data that exists only on the flash.
     fn refuse_placements(&self, served: &Back, next: &Back) -> Result<(), Error> {
         let name = &self.name;
         let both = [&served.policy, &next.policy];

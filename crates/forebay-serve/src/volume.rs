@@ -121,7 +121,7 @@ impl ServedVolume {
         let on_lane = |drive: &VolumeDrive| ServedDrive {
             number: drive.number,
             path: path(drive.lane).map(PathBuf::from),
-            // A drive has left once a durable record says so.
+            // A drive counts as gone only once a durable record says so.
             state: match state.members.contains(&drive.number) || drive.is_member {
                 false => ServedDriveState::Left,
                 true if !drive.is_present => ServedDriveState::Missing,
@@ -182,7 +182,7 @@ impl ServedVolume {
         self.is_growing || self.work.is_some() || self.records_left > 0
     }
 
-    /// Returns whether a drive is a part of the volume.
+    /// Returns whether this drive belongs to the volume.
     pub(crate) fn has(&self, number: u8) -> bool {
         let is_it = |drive: &&ServedDrive| drive.number == number;
         self.drives.iter().find(is_it).is_some_and(|it| it.state != ServedDriveState::Left)
@@ -307,8 +307,8 @@ impl Driver {
         Ok(numbers)
     }
 
-    /// Makes a drive leave the volume, given by its number or path. Returns its number. Its data are
-    /// moved in the background.
+    /// Removes a drive, given by its number or path, from the volume, and returns its number. The
+    /// drive's data is moved to the other drives in the background.
     ///
     /// # Errors
     /// There is no such drive, or the others have no space for its data.
@@ -367,7 +367,7 @@ impl Driver {
         }
     }
 
-    /// Refuses what cannot join before anything is written.
+    /// Rejects drives that cannot join the volume before anything is written.
     fn refuse_joining(
         &self,
         volume: &ServedVolume,

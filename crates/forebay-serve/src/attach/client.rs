@@ -99,7 +99,7 @@ fn choose(stream: &mut (impl Read + Write), export: &str) -> io::Result<Describe
 }
 
 impl Described {
-    /// Parses one information reply about the export.
+    /// Reads one information reply about the export.
     fn learn(&mut self, data: &[u8]) {
         let number = |range: std::ops::Range<usize>| {
             let bytes = data.get(range)?;

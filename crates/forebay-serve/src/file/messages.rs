@@ -18,7 +18,7 @@ const EXAMPLES: [(&str, &str); 9] = [
 ];
 
 /// Returns a message of the TOML parser about `span` of `text`. If a value has the wrong type, the
-/// message names the key and a right value.
+/// message names the key and a valid value.
 pub(super) fn plain(text: &str, span: Range<usize>, message: &str) -> String {
     let other = || with_suggestion(&message.replace('\n', " "));
     let Some((key, value)) = assigned(text, &span) else {

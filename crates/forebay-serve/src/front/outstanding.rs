@@ -60,7 +60,7 @@ impl Front {
         if let Some(policy) = &self.policy {
             policy.borrow().unanswered(&mut |id, class, deferred| {
                 if let Some(known) = classes.get_mut(id as usize) {
-                    // A request in several parts is beyond the promise if one of them is.
+                    // A request in several parts is outside the promise if one part is.
                     *known = (*known).max(Some((class, deferred)));
                 }
             });
