@@ -152,7 +152,7 @@ impl Run for ServeAsk {
                 );
             }
             notify("READY=1");
-            // The simulation of a drive takes seconds, so clients do not wait for it.
+            // Simulating a drive takes seconds, so do not make clients wait for it.
             let checked = config.clone();
             thread::spawn(move || overstated(&checked).iter().for_each(|line| log(line)));
             while !stop.load(Ordering::Relaxed) && !server.is_broken() {

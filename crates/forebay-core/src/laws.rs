@@ -49,7 +49,7 @@ impl Law {
     pub const ALL: [Law; 7] =
         [Law::Once, Law::Length, Law::Exactly, Law::Waited, Law::Ahead, Law::Same, Law::Starving];
 
-    /// Returns the law as a sentence without its full stop.
+    /// Returns the law as a sentence without the final full stop.
     pub fn text(self) -> &'static str {
         match self {
             Law::Once => "each request is answered exactly once, as it was submitted",

@@ -50,7 +50,7 @@ impl Rearrangement {
         &self.moved
     }
 
-    /// Returns the number of bytes that were moved on purpose.
+    /// Returns the number of bytes that were moved deliberately, not only to make room.
     pub fn moved_bytes(&self) -> u64 {
         self.moved.iter().map(|extent| extent.len).sum()
     }

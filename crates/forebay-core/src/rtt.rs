@@ -130,7 +130,7 @@ impl Classes {
         self.admit_from(0, at)
     }
 
-    /// Does the same as [`Classes::admit`], but starts with tier `first`.
+    /// Like [`Classes::admit`], but starts with tier `first`.
     #[inline]
     pub fn admit_from(&mut self, first: usize, at: Nanos) -> Option<usize> {
         self.admit_each(first, |_, rtt| rtt.admit(at))

@@ -91,8 +91,8 @@ pub trait Recombine {
         left
     }
 
-    /// Records that `io`, the part chosen by [`Recombine::next`], is sent. Returns flags to add to
-    /// it.
+    /// Records that `io`, the part chosen by [`Recombine::next`], is being sent. Returns additional
+    /// flags for `io`.
     #[inline]
     fn sent(&mut self, _now: Nanos, _io: &Request) -> Flags {
         Flags::NONE
@@ -108,7 +108,8 @@ pub trait Recombine {
         false
     }
 
-    /// Returns whether it would not have returned `None` if no request had taken longer than expected.
+    /// Returns whether [`Recombine::next`] would have returned a request if no earlier request had
+    /// taken longer than expected.
     #[inline]
     fn is_cautious(&self) -> bool {
         false

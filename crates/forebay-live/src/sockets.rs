@@ -113,7 +113,7 @@ struct Transfer {
     busy: bool,
     pieces: Vec<Piece>,
     vectors: Vec<libc::iovec>,
-    /// Boxed, so that its address does not change.
+    /// Boxed to keep its address stable.
     message: Box<libc::msghdr>,
 }
 

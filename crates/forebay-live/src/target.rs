@@ -35,8 +35,8 @@ pub use device::DeviceNumber;
 const CAPACITY_MIN: u64 = 4096;
 /// The lengths of created files are multiples of this.
 const GRAIN: u64 = 1 << 20;
-/// How long to wait for a lock, and the interval between attempts. The kernel releases the ring of
-/// a killed process after some tens of milliseconds, or later on a busy machine.
+/// How long to wait for a lock, and the interval between attempts. The kernel takes tens of
+/// milliseconds to release the ring of a killed process, and longer on a busy machine.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// The beginning of the note for a file whose space could not be reserved.
@@ -68,13 +68,13 @@ pub struct TargetOptions {
     pub direct: bool,
 }
 
-/// Why a target cannot be used, in one message for the user.
+/// Why a target cannot be used, as a single message for the user.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {what}", path.display())]
 pub struct TargetError {
     /// The path of the target.
     pub path: PathBuf,
-    /// The problem, and what to do.
+    /// The problem and what to do about it.
     pub what: String,
     /// Whether something else uses the target, so that it must not be written to.
     pub is_in_use: bool,

@@ -1,8 +1,8 @@
 //! Stores on files and block devices: creates their disks, and finds them by their labels.
 //!
-//! A folder stands for the file `forebay.store` in it. All disks of a store must be present.
-//! Nothing is written if a disk is not part of any store, is duplicated, or belongs to another
-//! store: this is an error.
+//! A folder stands for the file `forebay.store` in it. All disks of a store must be present. If a
+//! disk belongs to no store or to another one, or is given twice, opening fails and nothing is
+//! written.
 
 // Allowed because this module works with files.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -40,7 +40,7 @@ pub enum StoreError {
     Disk {
         /// The path of the disk.
         path: PathBuf,
-        /// What the disk is, and what was expected.
+        /// What the disk contains, and what was expected.
         what: String,
     },
     /// A disk cannot be read.
@@ -258,8 +258,8 @@ fn layouts(paths: &[PathBuf]) -> Result<Vec<Layout>, StoreError> {
     found.collect()
 }
 
-/// Reads the label of a disk. If the usual positions have none, position `at` and the last block
-/// are searched.
+/// Reads the label of a disk. If the usual positions contain no label, position `at` and the last
+/// block are searched.
 fn label(path: &Path, at: Option<u64>) -> Result<Option<Layout>, StoreError> {
     let disk =
         File::open(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;

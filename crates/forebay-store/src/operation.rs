@@ -103,7 +103,8 @@ pub struct Loss {
     pub failure: OperationError,
 }
 
-/// When something was put, in nanoseconds since the Unix epoch, as far as is known.
+/// The time range in which something was put, in nanoseconds since the Unix epoch, as far as it is
+/// known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PutSpan {
     /// The earliest possible time.

@@ -51,7 +51,8 @@ struct Long {
 }
 
 impl Gaps {
-    /// Adds the next records, in order of time. Times that go back count as no gap.
+    /// Adds the next records, in order of time. A time earlier than its predecessor counts as no
+    /// gap.
     pub(crate) fn add(&mut self, batch: &[Record]) {
         let Some(last) = batch.last() else { return };
         if self.requests == 0 {

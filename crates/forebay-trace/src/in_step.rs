@@ -50,9 +50,9 @@ pub(crate) struct InStep {
 /// A recent record.
 struct Recent {
     record: Record,
-    /// The number of its bytes that were found on other volumes.
+    /// How many of the request's bytes were found on other volumes.
     found: u32,
-    /// The volumes on which it has counterparts, and the differences of their offsets.
+    /// The volumes on which the request has counterparts, and the differences of their offsets.
     counterparts: Vec<(u32, u64)>,
 }
 
@@ -63,8 +63,8 @@ struct Counterparts {
     count: u64,
     /// The sum of the times between counterparts.
     apart_ns: u64,
-    /// The number of counterparts that are nearer than the like request on the second volume before
-    /// them.
+    /// The number of counterparts that are nearer than the preceding request of the same kind on
+    /// the second volume.
     nearer: u64,
     /// The number of requests that have a counterpart at each difference of offsets.
     distances: HashMap<u64, u64>,

@@ -26,7 +26,7 @@ pub struct Ordered<R> {
     inner: R,
     /// The time on the source's clock from which the inner times count, or `None` if unknown.
     zero: Option<Nanos>,
-    /// The buffered records. Their times are relative to `first` as soon as that is known.
+    /// The buffered records. Their times are relative to `first` once that is known.
     held: Held,
     ended: bool,
     /// The times of the first and the last record that was returned, as in the source.

@@ -223,8 +223,8 @@ impl Draft {
     }
 }
 
-/// Creates an error about a file. If it contains the name of the temporary file, that is moved to
-/// the end.
+/// Creates an error about a file. If it contains the name of the temporary file, that name is moved
+/// to the end.
 fn io_error(path: &Path, error: io::Error) -> TraceError {
     let said = error.to_string();
     let source = match said.split_once(" at path ") {

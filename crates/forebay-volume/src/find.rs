@@ -23,7 +23,7 @@ pub struct FoundVolume {
     pub drives: Vec<(u8, Target)>,
     /// Named paths that are not used.
     pub others: Vec<NonMember>,
-    /// Changes of labels, one sentence each.
+    /// Changes made to labels, one sentence each.
     pub notes: Vec<String>,
     /// The labels of `drives`.
     pub(crate) labels: Vec<Labelled>,
@@ -204,8 +204,8 @@ pub(crate) fn is_of(one: &Label, other: &Label) -> bool {
     (one.geometry, one.first) == (other.geometry, other.first)
 }
 
-/// Returns a label of the volume that the user means: the one with all drives present, or else the
-/// one with enough drives, or else the one with the most drives.
+/// Returns a label of the volume that the user means: preferably one with all drives present, then
+/// one with enough drives, then the one with the most drives.
 fn volume(labelled: &[(PathBuf, Labelled)]) -> Result<Option<Label>, Error> {
     let mut volumes: Vec<(Label, &Path, usize)> = Vec::new();
     for (path, Labelled { label, .. }) in labelled {

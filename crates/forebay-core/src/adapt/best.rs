@@ -86,8 +86,8 @@ pub enum Simple {
     BonusMalus(Factor),
 }
 
-/// The rules with a state per unit, in the order in which they are used if memory is not enough for
-/// all.
+/// The rules with a state per unit, in order of preference if the memory is not enough for all of
+/// them.
 const KEEPING: [Simple; 5] = [
     Simple::WorkFunction,
     Simple::BonusMalus(Factor { times: 1, over: 2 }),

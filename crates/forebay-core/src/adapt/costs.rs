@@ -41,7 +41,7 @@ pub struct Costs {
     switch: Vec<u64>,
     threshold: Vec<u64>,
     half: Vec<u64>,
-    /// One bit per layout: whether units may have it.
+    /// A bit per layout: whether units may use the layout.
     allowed: u8,
 }
 
@@ -160,13 +160,13 @@ impl Costs {
         self.threshold[self.known(from) * self.layouts + self.known(to)]
     }
 
-    /// Returns whether a unit may have this layout.
+    /// Returns whether a unit may use this layout.
     #[inline]
     pub fn allows(&self, layout: Layout) -> bool {
         usize::from(layout) < self.layouts && self.allowed >> layout & 1 == 1
     }
 
-    /// Returns the layouts that a unit may have.
+    /// Returns the layouts that a unit may use.
     pub fn allowed(&self) -> impl Iterator<Item = Layout> + '_ {
         (0..self.layouts as Layout).filter(|&layout| self.allows(layout))
     }

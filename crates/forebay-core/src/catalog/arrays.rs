@@ -219,7 +219,8 @@ pub(super) fn array(spec: &Spec, lanes: &DeviceSet) -> Result<AnyPolicy, SpecErr
 }
 
 /// Returns the existing `array` with the policies that `spec` requests. `spec` either describes an
-/// array, which adapts `array` to its workload, or names a scheduler, of which each drive gets one.
+/// array, which adapts `array` to its workload, or names a scheduler, and then each drive gets its
+/// own instance.
 ///
 /// # Errors
 /// If the policy does not exist, the array does not support it, or `spec` has parameters that only

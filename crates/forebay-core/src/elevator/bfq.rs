@@ -386,8 +386,8 @@ impl Elevator for Bfq {
         };
         let limit = u64::from(self.config.requests_max) * u64::from(first) / u64::from(word);
         let share = (limit * u64::from(weight) + sum / 2) / sum.max(1);
-        // The task that writes back plugs its requests. The last one is counted only when the next
-        // one has to sleep.
+        // The write-back task plugs its requests, so its last request is counted only when the next
+        // one has to wait.
         let plugged = u32::from(bio.flags.has(Flags::WRITE_BACK));
         let allocated = self.queues[place as usize].allocated.saturating_sub(plugged);
         match u64::from(allocated) >= share {

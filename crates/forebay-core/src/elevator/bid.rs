@@ -84,7 +84,7 @@ const GAP_MAX: u64 = 1 << 48;
 /// The [`super::queue::Queued::mark`] of a request whose staging queue is being flushed.
 const SEALED: u32 = NIL;
 
-/// The mark of a request that goes to the flash.
+/// Marks a request that is sent to the flash.
 const OFFLOADED: u32 = NIL - 1;
 
 /// The scheduler's parameters.
@@ -92,7 +92,7 @@ const OFFLOADED: u32 = NIL - 1;
 pub struct BidConfig {
     /// The number of arrival gaps in the weighted mean (k), from 1 to 32.
     pub history: u32,
-    /// The wait timer until that many gaps are known.
+    /// The wait timer used until the required number of gaps is known.
     pub wait_default: Nanos,
     /// The deadline timer of a staging queue from when it contains a read.
     pub read_deadline: Nanos,
@@ -335,7 +335,7 @@ impl Bid {
 }
 
 impl Bid {
-    /// Merges `gone`, which was going to be offloaded, into `kept`.
+    /// Merges `gone`, which was about to be offloaded, into `kept`.
     fn join_offloaded(&mut self, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         match queue[kept].mark {
             OFFLOADED | SEALED => self.offloaded.retain(|&id| id != gone),

@@ -42,7 +42,7 @@ pub(super) const SERVED: Parameter = Parameter::whole("requests-max", 128, 1).ab
         served device",
 );
 
-/// What has to wait for a slot in the request queue.
+/// The entities that wait for a slot in the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// All bios wait in one line, as in the **bid** paper's appendix.
@@ -75,7 +75,7 @@ pub struct Limits {
     /// The maximum number of reads and writes together: the tags of a multi-queue device, or
     /// `u32::MAX` for single-queue schedulers.
     pub requests_max: u32,
-    /// What waits when there is no free slot.
+    /// The entities that wait when there is no free slot.
     pub waiting: Waiting,
     /// The time that reads may take at the device before write-back is throttled; zero disables
     /// throttling. Only used with [`Waiting::Tags`].

@@ -44,7 +44,8 @@ mod deferred;
 use crate::contract::request::{Op, Request, RequestId};
 use crate::contract::time::Nanos;
 
-/// The assumed time per byte, in picoseconds, until I/Os of that size have been seen (100 MB/s).
+/// The time per byte, in picoseconds, that is assumed until I/Os of that size have been measured
+/// (100 MB/s).
 const BYTE_PS: u64 = 10_000;
 /// The number of size classes: up to 4 KiB, up to 8 KiB, and so on; the last class is unbounded.
 const SIZES: usize = 15;
@@ -62,7 +63,7 @@ const RISE: u64 = 2;
 const DECAY: u64 = 128;
 /// The number of shortest bounds within which the owed share shrinks to zero.
 const OWED_BOUNDS: u64 = 500;
-/// How much more slowly the owed share shrinks near one at which promised I/Os took too long.
+/// How much more slowly the owed share shrinks near a share at which promised I/Os took too long.
 const CAREFUL: u64 = 16;
 /// The minimum length of a part of a long request.
 const PART_LEAST_BYTES: u32 = 64 << 10;
@@ -120,7 +121,7 @@ struct InDevice {
     deadline: Option<Nanos>,
     /// When the I/O completes if it is served after all I/Os that have entered so far.
     expected: Nanos,
-    /// Whether unpromised I/Os have been at the device at the same time.
+    /// Whether there were unpromised I/Os at the device at the same time.
     has_others: bool,
 }
 
@@ -129,13 +130,13 @@ impl InDevice {
         self.class / SIZES == kind_of(Op::Write)
     }
 
-    /// Returns when others are no longer held back for the I/O: when it is overdue by as much time
-    /// as it had.
+    /// Returns when the I/O stops holding others back: when it is overdue by as much time as it was
+    /// allowed to take.
     fn gives_up_at(&self) -> Option<Nanos> {
         self.deadline.map(|due| due + (due - self.issued))
     }
 
-    /// Returns whether a drive that reorders I/Os has passed over this one for too long.
+    /// Returns whether a drive that reorders I/Os has passed over this I/O for too long.
     fn starves(&self, now: Nanos, window: Nanos) -> bool {
         let since = self.issued + Nanos(window.0.saturating_mul(STARVES_WINDOWS));
         since < now && now <= self.starves_until(window)
@@ -180,7 +181,7 @@ pub(super) struct DeviceTime {
     is_unit_known: bool,
     /// The measured time of a small I/O, at least a unit.
     small: Nanos,
-    /// The cost of an I/O of each class; `None` until one has been seen.
+    /// The cost of an I/O of each class; `None` until an I/O of the class has been measured.
     costs: [Option<Nanos>; SIZES * KINDS],
     /// The number of I/Os that completed in this period, by class and in total; the sum of their
     /// costs; and the time that the device was busy.
@@ -191,15 +192,16 @@ pub(super) struct DeviceTime {
     /// Whether the device was idle in this period.
     was_idle: bool,
     inside: Vec<InDevice>,
-    /// The total cost of the I/Os at the device, and that of unpromised ones.
+    /// The total cost of all I/Os at the device, and of the unpromised ones among them.
     work: Nanos,
     unpromised: Nanos,
-    /// The excess of promised I/Os, and of those that had no unpromised ones beside them.
+    /// How much longer than expected promised I/Os took recently, and the same for those that were
+    /// at the device without unpromised I/Os.
     tail: Peak,
     alone: Peak,
     last_end: Nanos,
-    /// What the promises leave: a share of the time, and the corresponding part of the shortest
-    /// bound.
+    /// The capacity that promises leave: a share of the time, and the corresponding part of the
+    /// shortest bound.
     spare: Share,
     surplus: Nanos,
     /// The number of promised I/Os at the device; since when there have been any; and the cost of
@@ -212,7 +214,7 @@ pub(super) struct DeviceTime {
     owed: Nanos,
     owed_promised: Nanos,
     owed_since: Nanos,
-    /// When a promised I/O last took too long, and for how long this has consequences.
+    /// When a promised I/O last took too long, and how long this has an effect.
     disturbed: Option<Nanos>,
     owed_for: Nanos,
     /// The share from which the owed share shrinks slowly, and whether writes have been deferred since
@@ -236,7 +238,7 @@ fn class_of(op: Op, len: u32) -> usize {
     kind_of(op) * SIZES + size.min(SIZES - 1)
 }
 
-/// Returns whether I/Os of a class take one unit if the capacity is given.
+/// Returns whether I/Os of a class cost one unit if the capacity is given.
 fn is_small(class: usize) -> bool {
     class == class_of(Op::Read, SMALL_BYTES) || class == class_of(Op::Write, SMALL_BYTES)
 }
@@ -357,7 +359,7 @@ impl DeviceTime {
         self.tail.most
     }
 
-    /// Returns the part of `window` that the tail leaves.
+    /// Returns the part of `window` that is left after the excess delay of promised I/Os.
     pub(super) fn shortened(&self, window: Nanos) -> Nanos {
         let others = self.tail.most - self.alone.most;
         (window - self.tail.most).max((window - others).min(Nanos(window.0 / 4)))
@@ -403,8 +405,8 @@ impl DeviceTime {
         self.leaves_others_in_time(now, cost, deadline, self.tail.most)
     }
 
-    /// Returns whether an I/O that has no room would have room if none had taken longer than
-    /// estimated.
+    /// Returns whether an I/O that is not admitted would be admitted if no I/O had taken longer
+    /// than estimated.
     pub(super) fn is_cautious(
         &self,
         now: Nanos,
@@ -450,7 +452,7 @@ impl DeviceTime {
         changes.filter(|at| *at > now).min()
     }
 
-    /// Returns when the first I/O at the device for which others are held back is given up.
+    /// Returns when the first I/O at the device that holds others back stops doing so.
     pub(super) fn given_up_at(&self, now: Nanos, window: Nanos) -> Option<Nanos> {
         let promised = self.inside.iter().filter(|io| !io.is_given_up(now));
         let promised = promised.filter_map(InDevice::gives_up_at);
@@ -465,7 +467,7 @@ impl DeviceTime {
         self.room_within(now, op, cost, self.shortened(window))
     }
 
-    /// Does the same for a window that is not shortened.
+    /// Like [`DeviceTime::room_at`], but for a window that is not shortened.
     fn room_within(&self, now: Nanos, op: Op, cost: Nanos, window: Nanos) -> Nanos {
         if self.inside.iter().any(|io| io.deadline.is_some() && !io.is_given_up(now)) {
             let left = self.surplus + self.spare.of(now - self.promised_since);
@@ -569,7 +571,7 @@ impl DeviceTime {
         self.was_idle = false;
     }
 
-    /// Measures small I/Os at the end of a period without others. One stall does not make them
+    /// Measures small I/Os at the end of a period without others. A single stall does not make them
     /// expensive.
     fn measure_small(&mut self) {
         let took = Nanos(self.busy.0 / u64::from(self.left_all.max(1)));

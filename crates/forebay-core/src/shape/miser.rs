@@ -35,7 +35,7 @@ struct Tier {
     /// The number of requests added to and removed from the queue so far.
     arrived: u64,
     taken: u64,
-    /// The waiting requests with less slack than all later ones, as (number, slack + passed).
+    /// The waiting requests with less slack than all later ones, as (number, slack + `passed`).
     least: VecDeque<(u64, i64)>,
 }
 

@@ -42,16 +42,16 @@ const PERIOD_LEAST: Nanos = Nanos::from_millis(50);
 const PERIOD_MOST: Nanos = Nanos::from_millis(1000);
 /// The minimum number of requests over which a rate is measured.
 const MEASURED_LEAST: u64 = 16;
-/// Divides the pace, or the margin's rest, to get the size of one step.
+/// The pace, or the remainder of the margin, divided by this number is the size of one step.
 const STEP: u64 = 16;
 /// Each period without too many late requests increases the share that the margin leaves by 1 /
 /// `EASE` of itself.
 const EASE: u64 = 128;
-/// The share that the widest margin leaves.
+/// The share of the rate that remains at the widest margin.
 const LEFT_LEAST: u64 = Pace::ONE.0 / 100;
 /// The pace changes only if the permitted one differs by more than 1 / `DEAD_BAND` of it.
 const DEAD_BAND: u64 = 32;
-/// Too many requests are late if more than one in `LATE_ONE_IN` is.
+/// A period has too many late requests if more than one in `LATE_ONE_IN` is late.
 const LATE_ONE_IN: u64 = 100;
 
 /// The speed of the clock with which rates are counted.
@@ -94,7 +94,7 @@ pub struct Moment {
     pub now: Nanos,
     /// The time on the paced clock.
     pub paced: Nanos,
-    /// The current pace of that clock.
+    /// The current pace of the clock.
     pub pace: Pace,
 }
 
@@ -134,7 +134,8 @@ impl Moment {
 /// The server capacity that a shaper needs to keep its promises at a pace of 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capacity {
-    /// The part that shrinks with the pace, in requests per second; 0 if there are no promises.
+    /// The part that is proportional to the pace, in requests per second; 0 if there are no
+    /// promises.
     pub scaled_iops: u64,
     /// The part that does not depend on the pace, in requests per second.
     pub fixed_iops: u64,
@@ -154,7 +155,7 @@ pub struct Following {
 pub(super) struct Full {
     /// The number of requests at the server.
     pub(super) inside: u32,
-    /// Whether more would be let in if no request had taken longer than expected.
+    /// Whether more requests would be admitted if no request had taken longer than expected.
     pub(super) is_cautious: bool,
 }
 
@@ -168,7 +169,8 @@ pub(super) struct Follower {
     clock: u128,
     clock_at: Nanos,
     begun: Nanos,
-    /// Since when the window has been full and how, and for how long it was full in this period.
+    /// Since when and in which way the window has been full, and for how long it was full in this
+    /// period.
     full_since: Option<(Nanos, Full)>,
     full: Nanos,
     /// Since the last measurement: how long the window has been full, how much of that because of
@@ -189,7 +191,7 @@ pub(super) struct Follower {
     /// The share of the rate that the margin leaves, in units of 1 / `Pace::ONE`.
     left: u64,
     lowered_at: Nanos,
-    /// The number of requests that were due in this period, and how many of them were late.
+    /// The number of requests that were due in this period, and how many of those were late.
     due: u64,
     late: u64,
     slowest: Pace,

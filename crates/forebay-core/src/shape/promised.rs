@@ -61,25 +61,26 @@ pub struct Promise {
 #[derive(Clone, Debug)]
 struct Tenant {
     promise: Promise,
-    /// Whether the tenant has read or written anything.
+    /// Whether the tenant has issued reads or writes.
     came: bool,
     /// The virtual start of the next request without a promise.
     share: u128,
-    /// The virtual time by which its clients share.
+    /// The virtual time that determines the shares of the tenant's clients.
     clients_time: u128,
     received: Received,
 }
 
-/// A client is behind if another client of its tenant has received this many small requests more.
+/// A client is behind if another client of its tenant has received at least this many more small
+/// requests.
 const BEHIND_UNITS: u128 = 4;
 
-/// The share that one nanosecond of device time uses at weight 1.
+/// The share consumed by one nanosecond of device time at weight 1.
 const SPAN: u128 = 1 << 32;
 
 /// The I/O that was chosen to enter the device next.
 #[derive(Clone, Copy, Debug)]
 struct Chosen {
-    /// What its stream is charged for.
+    /// The device time that the stream is charged for the I/O.
     charge: Nanos,
     deadline: Option<Nanos>,
 }
@@ -92,9 +93,11 @@ pub struct Promised {
     /// Whether streams share the promises.
     is_shared: bool,
     tenants: Vec<Tenant>,
-    /// The virtual start of each client's next request among those of its tenant.
+    /// The virtual start of each client's next request, relative to the other clients of its
+    /// tenant.
     clients: Vec<u128>,
-    /// The clients with waiting kept requests, and those with other waiting requests.
+    /// The clients with waiting requests that the promise covers, and those with other waiting
+    /// requests.
     kept: Vec<usize>,
     rest: Vec<usize>,
     /// The tenants with a promise beyond which requests wait, and the time of the last call.
@@ -109,7 +112,8 @@ pub struct Promised {
     wakeup: Option<Nanos>,
 }
 
-/// Returns the class of a client's kept requests. The class of its other requests is one higher.
+/// Returns the class of the client's requests that the promise covers. The class of its other
+/// requests is one higher.
 #[inline]
 fn class_of(client: usize) -> usize {
     2 * client
@@ -167,19 +171,19 @@ impl Promised {
         self.reserve();
     }
 
-    /// Returns the number of waiting kept requests of a tenant.
+    /// Returns the number of a tenant's waiting requests that the promise covers.
     fn waiting_kept(&self, tenant: usize, backlog: &Backlog) -> usize {
         let clients = self.kept.iter().filter(|client| self.tenant_of(**client) == tenant);
         clients.map(|client| backlog.waiting(class_of(*client))).sum()
     }
 
-    /// Returns whether requests of a tenant wait that are not kept.
+    /// Returns whether a tenant has waiting requests that the promise does not cover.
     fn has_rest(&self, tenant: usize, backlog: &Backlog) -> bool {
         let mut clients = self.rest.iter().filter(|client| self.tenant_of(**client) == tenant);
         clients.any(|client| backlog.waiting(class_of(*client) + 1) > 0)
     }
 
-    /// Records that no requests of tenants wait any more, if that is so.
+    /// Records the end of the wait of each tenant that has no waiting requests.
     fn end_waits(&mut self, now: Nanos, backlog: &Backlog) {
         for place in (0..self.waiting.len()).rev() {
             let tenant = self.waiting[place];
@@ -196,7 +200,8 @@ impl Promised {
         backlog.waiting(class) > 0 || backlog.waiting(class + 1) > 0
     }
 
-    /// Lets a client that had no requests waiting start where the last waiting client of its tenant is.
+    /// Makes a client that had no requests waiting resume at the virtual time of its tenant's last
+    /// waiting client.
     fn resume(&mut self, client: usize, backlog: &Backlog) {
         if self.is_waiting(client, backlog) {
             return;
@@ -236,7 +241,7 @@ impl Promised {
         at.admits(&mut unused, units, 0).then_some(units)
     }
 
-    /// Returns whether a client of the same tenant that is behind comes before this one.
+    /// Returns whether this client must wait for another client of its tenant that is behind.
     fn gives_way(&self, at: Moment, client: usize, backlog: &Backlog) -> bool {
         let tenant = self.tenant_of(client);
         let mut others = self.rest.iter().copied().filter(|other| {
@@ -247,8 +252,8 @@ impl Promised {
         others.any(|other| self.units_beyond(at, other, backlog).is_some())
     }
 
-    /// Returns whether a tenant does not use its promise although requests of several clients wait
-    /// beyond it.
+    /// Returns whether a tenant does not use up its promise although requests of several of its
+    /// clients wait outside the promise.
     fn is_unused(&self, at: Moment, tenant: usize, backlog: &Backlog) -> bool {
         let kept = self.tenants[tenant].promise.kept;
         let waits = |client: &&usize| {
@@ -283,7 +288,7 @@ impl Promised {
         (op, self.device.part_bytes(op, left, self.window))
     }
 
-    /// Returns the client whose kept request has the earliest deadline, and that deadline.
+    /// Returns the client whose covered request has the earliest deadline, and that deadline.
     fn first_due(&self, backlog: &Backlog) -> Option<(Nanos, usize)> {
         let due = |client: usize| {
             let kept = self.tenants[self.tenant_of(client)].promise.kept;

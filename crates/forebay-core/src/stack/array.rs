@@ -148,7 +148,7 @@ pub struct Array {
     drives: Drives,
     /// The durable state of the units, or their current state if the array writes in place.
     table: Table,
-    /// Changed units that are in no round yet.
+    /// Changed units that do not belong to a round yet.
     changed: BTreeMap<u64, Unit>,
     /// Units that the current round makes durable.
     round: BTreeMap<u64, Unit>,
@@ -184,8 +184,8 @@ pub struct Array {
     /// The jobs that wait until drives have space.
     full: full::Full,
     reads_only: bool,
-    /// By lane: whether its drive may join although no record names it. If `None`, any new drive
-    /// may.
+    /// By lane: whether the lane's drive may join although no record names the drive. If `None`,
+    /// any new drive may join.
     joining: Option<Vec<bool>>,
     counts: Counts,
     events: events::Events,
@@ -216,7 +216,7 @@ impl Array {
         self.geometry.update == Update::Fresh
     }
 
-    /// Returns a unit as a request finds it.
+    /// Returns the unit in the state that a new request sees.
     fn unit(&self, number: u64) -> Unit {
         let newer = self.changed.get(&number).or_else(|| self.round.get(&number));
         newer.copied().unwrap_or_else(|| self.table.get(number))
@@ -409,7 +409,8 @@ impl Placement for Array {
 
     fn figures(&self) -> Vec<Figure> {
         let counts = &self.counts;
-        // By how much a rule's cost exceeded the cost of an optimal rule that knows all requests.
+        // The regret is the excess of the rule's cost over the cost of an optimal rule that knows
+        // all requests in advance.
         let regret = self.adapting.as_ref().map(Adapting::regret_percent);
         let mut figures = vec![
             ("full_writes", counts.full_writes as f64),
@@ -446,7 +447,7 @@ impl Placement for Array {
     }
 }
 
-/// Returns an I/O that belongs to no client's request.
+/// Returns an I/O that does not belong to a client's request.
 fn nobodys(lane: usize, op: Op, offset: u64, len: u32, bytes: Bytes, token: u64) -> Planned {
     let (owner, stream, flags) = (Owner::Background, BACKGROUND, Flags::NONE);
     Planned { owner, lane: lane as u16, op, offset, len, bytes, stream, flags, token }

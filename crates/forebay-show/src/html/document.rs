@@ -63,7 +63,7 @@ pub fn header((class, verdict): (&str, &str), answer: &str, about: &[(&str, Stri
 pub const LARGE_WORDS_MAX: usize = 12;
 
 /// Splits a sentence after its first clauses. The first part has at most [`LARGE_WORDS_MAX`] words,
-/// if a clause ends by then.
+/// provided that a clause ends within them.
 pub fn large_and_small(sentence: &str) -> (&str, &str) {
     let is_short = |text: &str| text.split_whitespace().count() <= LARGE_WORDS_MAX;
     if is_short(sentence) {

@@ -65,7 +65,7 @@ impl Tree {
         while path.len() < self.height {
             let Page::Inner(children) = &self.pages[path.last()?].page else { return None };
             let at = children[1..].partition_point(|(least, _)| **least <= *key);
-            // The bound gets tighter on each level.
+            // The bound becomes tighter at each level.
             bound = children.get(at + 1).map(|(least, _)| least.clone()).or(bound);
             path.push(children[at].1);
         }

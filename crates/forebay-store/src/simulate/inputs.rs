@@ -56,7 +56,7 @@ words! {
 }
 
 words! {
-    /// What logs become; true for a tree in place.
+    /// The structure to which logs are converted; true for a tree in place.
     TreeName(bool), "WHAT" {
         "runs": false, "sorted runs, each written in one pass";
         "in-place": true, "one B+tree per disk, updated in place as in the paper";

@@ -15,7 +15,7 @@ use crate::rows::LEN_BYTES_MAX;
 /// What a column contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Something that is ignored.
+    /// An ignored column.
     Skip,
     /// The arrival time.
     At(TimeUnit),
@@ -29,7 +29,7 @@ pub(crate) enum Role {
     Len(u64),
     /// The operation.
     Op(OpCode),
-    /// The name of the volume or a part of it. With true, it must be a number.
+    /// The name of the volume or a part of the name. If true, the value must be a number.
     Volume(bool),
     /// The thread id.
     Thread,

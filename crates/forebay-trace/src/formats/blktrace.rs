@@ -36,7 +36,7 @@ impl Blktrace {
         Blktrace::leaving_out(BadRowsMax::NONE, set::find(path)?)
     }
 
-    /// Does the same as [`Blktrace::open`], except that a share of the records may be damaged.
+    /// Like [`Blktrace::open`], but accepts a share of damaged records.
     pub(crate) fn open_leaving_out(
         bad_rows_max: BadRowsMax,
         path: &Path,

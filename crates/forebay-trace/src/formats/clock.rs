@@ -86,7 +86,7 @@ impl DayClock {
         if *newest > ns + DAY_NS / 2 {
             (*newest, *days) = (ns, *days + 1);
         }
-        // This time is just before midnight, but its row follows one of the next day.
+        // This time is just before midnight, but its row comes after a row of the next day.
         if *newest < HOUR_NS && ns > DAY_NS - HOUR_NS {
             return (*days - 1) * DAY_NS + ns;
         }

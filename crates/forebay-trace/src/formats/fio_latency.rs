@@ -200,7 +200,8 @@ impl Evidence {
         evidence
     }
 
-    /// Returns what the values are if they are not latencies. There must be enough values to tell.
+    /// Returns the kind of the values if they are not latencies, provided that there are enough
+    /// values to tell.
     fn other(&self) -> Option<&'static str> {
         if self.entries < ENTRIES_LEAST {
             return None;

@@ -180,7 +180,7 @@ fn parts(line: &[u8]) -> Option<Parts<'_>> {
     }
 }
 
-/// Returns the task from the text before the time: what precedes the CPU in brackets, if there is
+/// Returns the task from the text before the time: the part before the CPU in brackets, if there is
 /// one.
 fn task(before: &[u8]) -> &[u8] {
     let cpu = |&at: &usize| {

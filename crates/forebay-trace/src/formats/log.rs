@@ -23,7 +23,7 @@ pub(super) enum Line {
     Request(Record),
     /// A request of this many bytes, which is too long for the record.
     Long(Record, u64),
-    /// A request that cannot be represented correctly.
+    /// A request that cannot be represented and is skipped.
     Skipped,
     /// A header line, which may be repeated.
     Header,
@@ -149,7 +149,7 @@ impl<L: Log> LogReader<L> {
         }
     }
 
-    /// Ends the log, unless that was done before. Adds the requests that are still open.
+    /// Ends the log, unless it has ended already. Adds the requests that are still open.
     fn finish(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());

@@ -184,7 +184,7 @@ impl Places {
         }
     }
 
-    /// Returns the first byte of an object that now has `size` bytes.
+    /// Returns the address of the first byte of an object, whose size is now `size` bytes.
     fn place(&mut self, id: u64, size: u32) -> u64 {
         let sectors = u64::from(size).div_ceil(SECTOR_BYTES);
         let known = self.known.get(&id).copied();

@@ -38,7 +38,8 @@ pub(super) struct Strace {
     files: Files,
     /// The interrupted call of each thread, and when it began.
     held: std::collections::HashMap<u32, (u64, Vec<u8>)>,
-    /// The number of calls that move data whose end or beginning is not in the trace.
+    /// The number of data-transferring calls of which only the beginning or only the end is in the
+    /// trace.
     halves: [u64; 2],
     /// The text of the current line's call.
     text: Vec<u8>,

@@ -34,7 +34,7 @@ const FILETIME_EPOCH_S: f64 = 11_644_473_600.0;
 /// The number of requests per second on a volume that few machines reach, unless latencies show
 /// that they can.
 const BUSY_REQUESTS: f64 = 150_000.0;
-/// The same limit if latencies show that the machine can.
+/// The same limit if latencies show that the machine can reach it.
 const VERY_BUSY_REQUESTS: f64 = 500_000.0;
 /// The limit without latencies, and the minimum number of requests, if times in ms have more than
 /// three decimals.

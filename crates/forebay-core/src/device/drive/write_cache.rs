@@ -88,7 +88,7 @@ impl WriteCache {
         self.any(|from, to| (from <= sector) & (sector < to))
     }
 
-    /// Returns whether `is` holds for any run. Has no branches, because they would be
+    /// Returns whether `is` holds for any run. Branch-free, because branches would be
     /// unpredictable.
     fn any(&self, is: impl Fn(u64, u64) -> bool) -> bool {
         self.extents.iter().fold(false, |any, (from, to)| any | is(*from, *to))

@@ -37,7 +37,7 @@ pub enum Collection {
 pub struct Shape {
     /// The number of logical pages, which the host can use.
     pub logical_pages: u32,
-    /// The number of dies. All are alike.
+    /// The number of dies, which are all alike.
     pub dies: u32,
     /// The number of erase blocks per die.
     pub blocks_per_die: u32,

@@ -160,7 +160,7 @@ impl Cfq {
         if seeks && self.serving == ServiceKind::SyncNoidle || !self.should_idle(active) {
             return true;
         }
-        // The request is as good as the expected one.
+        // The request is about as close as the expected one.
         place != ASYNC && self.idle_timer.is_some() && self.is_close(offset)
     }
 

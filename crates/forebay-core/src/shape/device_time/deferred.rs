@@ -51,7 +51,7 @@ impl DeviceTime {
         self.has_deferred |= owed > Nanos::ZERO;
         self.owed += owed;
         if is_promised {
-            // Times vary: only what these writes take less on average is deferred.
+            // Times vary: defer only the time that these writes save on average.
             let paid = share.of(took - io.cost);
             self.owed = self.owed - paid;
             self.owed_promised = self.owed_promised + owed - paid;
@@ -61,7 +61,7 @@ impl DeviceTime {
     /// Records that a promised I/O took too long, or that the first I/O has completed.
     pub(super) fn disturb(&mut self, now: Nanos) {
         let share = self.disturbed.map_or(Share::ALL, |at| self.owed_share(now - at));
-        // Several in a row say no more than the first one.
+        // Several disturbances in a row carry no more information than the first one.
         if self.has_deferred && share.0 < Share::ALL.0 - Share::ALL.0 / CAREFUL {
             self.careful = share.half_way_to_all();
         }

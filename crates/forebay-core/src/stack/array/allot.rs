@@ -37,15 +37,15 @@ impl Array {
         Some(())
     }
 
-    /// Returns the place of a role that no drive can hold: lost by the drive that had it, or by a
-    /// missing drive.
+    /// Returns the place of a role that no drive can hold, which records the drive that lost the
+    /// role: the drive that held it, or a missing drive.
     pub(super) fn lost(&self, unit: &Unit, level: Level, role: usize) -> Place {
         let place = unit.places[role].lost();
         let missing = || self.drives.missing(unit, level, role, self.chunks());
         place.loser().or_else(missing).map_or(place, Place::lost_by)
     }
 
-    /// Returns whether a unit has lost a role that some drive could hold.
+    /// Returns whether a unit lacks a role that some drive could hold.
     pub(super) fn may_be_whole(&self, unit: &Unit) -> bool {
         let Some(level) = unit.level else { return false };
         let is_lost = |role: &usize| unit.places[*role].is_lost();
@@ -80,8 +80,7 @@ impl Array {
         !self.is_fat(level) || self.is_roomy(level, kind)
     }
 
-    /// Returns whether a unit of this level fits on the drives of a kind, and all of them have
-    /// space to spare.
+    /// Returns whether a unit of this level fits on drives of a kind that all have space to spare.
     pub(super) fn is_roomy(&self, level: Level, kind: DriveKind) -> bool {
         let spare = self.spare();
         self.drives.of(kind).count() >= level.width(self.chunks())

@@ -30,7 +30,8 @@ pub(super) struct Drive {
     decayed: Nanos,
     /// The value of `Drives::lapses` at the last failed flush of this drive.
     lapse: u32,
-    /// Whether its data move to other drives, because it is being replaced or removed.
+    /// Whether the drive's data is moved to other drives, because the drive is being replaced or
+    /// removed.
     leaves: bool,
 }
 
@@ -110,7 +111,7 @@ impl Drives {
         self.present().filter(move |lane| self.all[*lane].kind == kind)
     }
 
-    /// Returns the lane of a place, if its drive is present.
+    /// Returns the lane of a place, if the drive there is present.
     #[inline]
     pub(super) fn lane(&self, place: Place) -> Option<usize> {
         let (drive, _) = place.cell()?;
@@ -214,7 +215,7 @@ impl Drives {
         self.count_missing();
     }
 
-    /// Makes a drive a member at this place; 0 empties the place.
+    /// Makes the drive `number` the member at this index; 0 removes the member.
     pub(super) fn enlist(&mut self, place: usize, number: u8, kind: DriveKind) {
         self.members[place] = number;
         let is_ssd = number > 0 && kind == DriveKind::Ssd;
@@ -222,23 +223,23 @@ impl Drives {
         self.count_missing();
     }
 
-    /// Makes the data of a drive move to others.
+    /// Starts moving the data of a drive to other drives.
     pub(super) fn let_leave(&mut self, lane: usize) {
         self.all[lane].leaves = true;
     }
 
-    /// Stops using a drive whose data have moved to others.
+    /// Stops using a drive whose data has been moved to other drives.
     pub(super) fn dismiss(&mut self, lane: usize) {
         self.fail(lane);
         self.all[lane].leaves = false;
     }
 
-    /// Returns whether the data of a drive move to others.
+    /// Returns whether a drive's data is being moved to other drives.
     pub(super) fn is_leaving(&self, lane: usize) -> bool {
         self.all[lane].leaves
     }
 
-    /// Returns whether the data of any drive move to others.
+    /// Returns whether the data of any drive is being moved to other drives.
     pub(super) fn has_leaving(&self) -> bool {
         self.all.iter().any(|drive| drive.leaves)
     }
@@ -303,7 +304,7 @@ impl Drives {
         self.all[lane].space.free()
     }
 
-    /// Returns a missing drive of the array that a role may have been on, judging by the other
+    /// Returns a missing drive that may have held a role, inferred from the places of the other
     /// roles.
     pub(super) fn missing(
         &self,
@@ -371,7 +372,8 @@ impl Drives {
             beside |= u64::from(is_beside) << lane;
         }
         let rank = |lane: &usize| {
-            // Free cells count in steps, so that chance spreads units over drives.
+            // Count free cells in coarse steps, so that units are spread randomly over drives with
+            // about equal space.
             let room = self.free(*lane) / 16;
             let chance = crate::index::spread(number << 16 ^ (role as u64) << 8 ^ *lane as u64);
             (uses[*lane], beside >> lane & 1, std::cmp::Reverse(room), chance)
@@ -413,7 +415,7 @@ impl Drives {
         self.roomier_by(unit, chunks, SLOPE)
     }
 
-    /// Does the same for a drive with over `slope` more free cells.
+    /// Like [`Drives::roomier`], for a lane with over `slope` more free cells.
     pub(super) fn roomier_by(
         &self,
         unit: &Unit,

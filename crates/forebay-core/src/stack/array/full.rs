@@ -27,7 +27,7 @@ pub(super) struct Full {
     since: Option<Nanos>,
     /// When records were first refused, if none were accepted since.
     records_since: Option<Nanos>,
-    /// When all waiting jobs are retried.
+    /// When all waiting jobs are retried next.
     due: Option<Nanos>,
     /// Parts of writes that wait, by unit.
     parts: Vec<(u64, Part)>,
@@ -106,8 +106,7 @@ impl Array {
         }
     }
 
-    /// Schedules another attempt for records that wait for space, because a client requests
-    /// records.
+    /// Schedules another attempt to write records that wait for space, because a client needs them.
     pub(super) fn ask_for_records(&mut self, now: Nanos) {
         if self.full.records {
             self.full.due.get_or_insert(now + PAUSE);

@@ -26,7 +26,7 @@ use crate::contract::outcome::Fault;
 use crate::contract::time::Nanos;
 
 impl Array {
-    /// Returns an open, empty array for a run whose data need not outlive it.
+    /// Returns an open, empty array for a run whose data need not survive the run.
     pub fn new(geometry: Geometry, first: Level) -> Array {
         let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
         Array { phase: Phase::Ready, ..Array::closed(geometry, first, &numbers, false) }
@@ -99,14 +99,14 @@ impl Array {
         self
     }
 
-    /// Sets the kinds of the drives, by lane. An array that is opened finds them in its records.
+    /// Sets the kinds of the drives, by lane. An array that is opened reads them from its records.
     pub fn with_kinds(mut self, kinds: &[DriveKind]) -> Array {
         self.drives.with_kinds(kinds);
         self
     }
 
-    /// Returns the number of drives whose data fit on the others if all of the promised capacity is
-    /// written.
+    /// Returns the number of drives that may fail while their data still fits on the other drives,
+    /// even if all of the promised capacity is written.
     pub fn spare_drives(&self) -> usize {
         self.drives.spares
     }
@@ -127,7 +127,7 @@ impl Array {
         (0..=self.drives.spares).rev().find(has_room).unwrap_or(0)
     }
 
-    /// Makes the array read-only: nothing at all is written to its drives.
+    /// Makes the array read-only: its drives are never written.
     pub fn reading(self) -> Array {
         Array { reads_only: true, ..self }
     }

@@ -42,8 +42,8 @@ pub(super) struct Room {
     /// Units that did not shrink in the background. Until the next round ends, they shrink only if
     /// nothing else makes space.
     pub(super) refused: BTreeSet<u64>,
-    /// Units that must shrink even without the roles of missing drives, because nothing else makes
-    /// space.
+    /// Units that must shrink even without the roles of missing drives, because space cannot be
+    /// freed otherwise.
     pub(super) forced: BTreeSet<u64>,
     /// By lane: the number of cells that the newest states name.
     named: Vec<u32>,
@@ -64,7 +64,7 @@ pub(super) struct Room {
     /// The number of units that gave up copies to shrink.
     #[cfg(test)]
     pub(super) sheds: u64,
-    /// The number of times that no running job would have made space.
+    /// How often no running job would have freed space.
     #[cfg(test)]
     pub(super) blocked: u64,
 }

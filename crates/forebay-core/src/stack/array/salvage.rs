@@ -30,8 +30,7 @@ const BLOCK_AT: u32 = 40;
 /// What is known about the blocks of a unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Salvage {
-    /// By role: blocks that cannot be read at present, because their drive is missing or fails to
-    /// read them.
+    /// By role: blocks that cannot be read now, because their drive is missing or reports errors.
     unread: [Blocks; ROLES_MAX],
     /// By role: blocks that differ from what was written.
     rotten: [Blocks; ROLES_MAX],
@@ -39,7 +38,7 @@ pub(super) struct Salvage {
     known: [Blocks; ROLES_MAX],
     /// By data chunk: blocks that cannot be reconstructed.
     lost: [Blocks; ROLES_MAX],
-    /// The roles whose bad blocks are the cause.
+    /// The roles whose bad blocks caused the losses.
     roles: Roles,
 }
 
@@ -258,7 +257,7 @@ impl Array {
         salvage.map_or(Blocks::default(), |it| it.lost_of(level, role, self.chunks()))
     }
 
-    /// Returns what a unit has lost after a job that writes these roles.
+    /// Returns the losses of a unit after a job that writes these roles.
     pub(super) fn lost_after(&self, key: u32, writes: Roles) -> Lost {
         let (job, chunks) = (&self.jobs[key as usize], self.chunks());
         let level = job.level;
@@ -266,11 +265,11 @@ impl Array {
             return salvage.summary(level, writes, chunks, &self.geometry);
         }
         match job.doing {
-            // The write needed none of the other data.
+            // The write did not need any other data.
             Doing::Write if level.parities() == 0 => job.old.lost.without(writes),
             Doing::Write if job.method == Method::Modify => job.old.lost,
             Doing::Move { .. } => job.old.lost,
-            // All data have been read.
+            // All data has been read.
             _ => Lost::NONE,
         }
     }

@@ -16,7 +16,7 @@ use super::locks::Task;
 use super::unit::{Place, Unit};
 use crate::contract::outcome::Fault;
 
-/// Cells that units name although a drive may have lost their data.
+/// Cells that units refer to although a drive may have lost their data.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unsure {
     cells: BTreeSet<(u8, u32)>,
@@ -27,7 +27,7 @@ impl Unsure {
         place.cell().is_some_and(|cell| self.cells.contains(&cell))
     }
 
-    /// Removes a cell that nothing names any more.
+    /// Removes a cell that no unit refers to any more.
     pub(super) fn forget(&mut self, place: Place) {
         if let Some(cell) = place.cell() {
             self.cells.remove(&cell);
@@ -35,7 +35,7 @@ impl Unsure {
     }
 }
 
-/// A drive that may have lost something.
+/// A drive that may have lost data.
 struct Suspect {
     number: u8,
     /// Whether the drive has disappeared, with all its data.
@@ -49,7 +49,7 @@ impl Suspect {
 }
 
 impl Array {
-    /// Returns whether a present drive certainly has the data of a place.
+    /// Returns whether the data of a place is certainly on a present drive.
     pub(super) fn is_sure(&self, place: Place) -> bool {
         self.drives.lane(place).is_some() && !self.unsure.has(place)
     }
@@ -120,7 +120,7 @@ impl Array {
         }
     }
 
-    /// Removes a place that may be lost from the upcoming states of a unit, unless one of them
+    /// Marks a place that may be lost as lost in the upcoming states of a unit, unless one of them
     /// needs it.
     fn doubt(&mut self, at: u64, place: Place, is_needed: bool) {
         if is_needed {

@@ -94,7 +94,7 @@ impl Copying {
         }
     }
 
-    /// Records that a client has written to an extent, which must be copied again.
+    /// Records that a client has written to an extent, so that it must be copied again.
     pub(super) fn void(&mut self, extent: usize) {
         match &mut self.current {
             Some((current, _, void)) if *current == extent => *void = true,

@@ -101,8 +101,8 @@ fn end_before(text: &[u8], rest: &[u8], is_last: bool) -> Option<usize> {
     match mark.is_empty() {
         true if is_last => Some(rest.len()),
         true => Some(word_end(rest)),
-        // If this text ends the line, its last occurrence counts, because the name before it may
-        // contain it too.
+        // If this text ends the line, the last occurrence ends the field, because the name before
+        // it may contain the text too.
         false if is_last => memchr::memmem::rfind(rest, mark),
         false => memchr::memmem::find(rest, mark),
     }

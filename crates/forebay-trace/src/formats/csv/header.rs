@@ -60,21 +60,21 @@ pub(crate) struct Header {
 /// The beginning of what is expected if a name is repeated.
 const ONE_COLUMN: &str = "one column called";
 
-/// A header whose names leave something open.
+/// A header whose column names are not sufficient to interpret it.
 #[derive(Debug)]
 pub(crate) struct Unsure {
     line: u64,
     got: String,
     expected: String,
     hint: String,
-    /// Whether a repeated name is all that is wrong.
+    /// Whether a repeated name is the only problem.
     is_twice: bool,
 }
 
 impl Unsure {
     /// Adds that the rows could also be those of a preset with a different header.
     pub(crate) fn or_preset(mut self, name: &str) -> Unsure {
-        // A header that only repeats a name is known.
+        // A header whose only problem is a repeated name is known.
         if self.is_twice {
             return self;
         }
@@ -111,7 +111,7 @@ pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     of_lines(&lines).or_else(later)
 }
 
-/// Interprets the first of these lines as a header. Each comes with its number.
+/// Interprets the first of these lines as a header. Each line is given with its number.
 fn of_lines(lines: &[(u64, &[u8])]) -> Option<Result<Header, Unsure>> {
     let ((number, line), rows) = lines.split_first()?;
     let rows: Vec<&[u8]> = rows.iter().map(|(_, row)| *row).collect();

@@ -45,7 +45,7 @@ pub(crate) enum EventKind {
     Requeue(Span),
     /// A part of a request, or one or more requests, completed (C).
     Complete(Span),
-    /// A request was passed on to another device, or from a partition to its disk (A).
+    /// A request was passed to another device, or from a partition to its disk (A).
     Remap(Box<Remap>),
     /// The thread has this name from now on.
     Name(Box<str>),

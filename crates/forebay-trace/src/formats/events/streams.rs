@@ -27,7 +27,7 @@ pub(crate) struct Streams {
 #[derive(Default)]
 struct Thread {
     name: String,
-    /// The number of the stream with the current name, once it has a request.
+    /// The number of the stream with the current name; None before the stream's first request.
     number: Option<u32>,
 }
 

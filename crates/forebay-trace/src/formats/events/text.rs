@@ -34,7 +34,7 @@ pub(crate) enum Line<'a> {
     Unknown,
 }
 
-/// If this many unknown lines come before the first event, the text has another format.
+/// If there are this many unknown lines before the first event, the text has another format.
 const UNKNOWN_MAX: u64 = 1000;
 
 /// The maximum number of unreadable insert events that are stored.
@@ -61,8 +61,8 @@ pub(crate) trait EventLine: Send {
         false
     }
 
-    /// Returns whether a line without a newline ends like an event, so that its last number cannot
-    /// be truncated.
+    /// Returns whether a line without a newline ends like a complete event, so that its last number
+    /// cannot be truncated.
     fn is_whole(&self, line: &[u8]) -> bool {
         line.trim_ascii_end().ends_with(b"]")
     }

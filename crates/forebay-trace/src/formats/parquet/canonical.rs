@@ -73,7 +73,7 @@ impl From<&StreamText> for Stream {
 
 /// How the numbers of streams or volumes in the rows are converted to indices.
 enum Numbering {
-    /// They are indices into a dictionary of this length.
+    /// The values are indices into a dictionary of this length.
     Given(u64),
     /// Indices are assigned in the order in which the numbers first appear.
     Found(BTreeMap<u64, u32>),

@@ -83,7 +83,7 @@ impl<'a> Columns<'a> {
         found.ok_or_else(|| self.missing(name, ""))
     }
 
-    /// Creates the error that there is no column with `name` or any of the alternative names.
+    /// Creates the error that no column is called `name` or by one of the alternative names.
     pub(super) fn missing(&self, name: &str, others: &str) -> TraceError {
         let others = if others.is_empty() { String::new() } else { format!(", or {others}") };
         TraceError::Malformed {

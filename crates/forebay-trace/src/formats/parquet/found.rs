@@ -8,7 +8,7 @@ use crate::formats::titles::{AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD
 use crate::table::{ColumnKind, Field};
 use crate::trace::ColumnMeaning;
 
-/// A column that was found for some role.
+/// A column that was found for a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FoundColumn<'a> {
     /// The name of the column.
@@ -111,7 +111,7 @@ pub(super) fn declared(fields: &[Field]) -> Option<(String, [String; 3])> {
     Some((text, [at.name, offset.name, len.name].map(str::to_owned)))
 }
 
-/// A column's name, how it is read, and why.
+/// A column's name, how the column is interpreted, and why.
 type Meaning<'a> = (&'a str, String, &'static str);
 
 fn timed<'a>(fields: &[Field], role: &str, found: FoundColumn<'a>) -> Meaning<'a> {

@@ -21,7 +21,7 @@ const MAGIC: &[u8] = b"PAR1";
 /// How far from the end of a file a footer is searched for, and how many bytes are read at a time.
 const SEARCH_BYTES: u64 = 256 << 20;
 const BLOCK_BYTES: u64 = 1 << 20;
-/// The maximum number of places to try that look like the end of a footer.
+/// The maximum number of positions to try that look like the end of a footer.
 const TRIES_MAX: usize = 64;
 
 /// The first part of a file.

@@ -5,8 +5,8 @@ use crate::trace::Record;
 
 /// The number of rows after a step that are examined.
 pub(in crate::order) const LOOK_AHEAD: usize = 64;
-/// If the time jumps back to where it was after at most this many rows, these do not form a new
-/// run.
+/// If the time returns to its earlier course after at most this many rows, these rows do not form a
+/// new run.
 const FEW_ROWS: usize = 3;
 /// The minimum number of rows before the step for a decision.
 const KNOWN_ROWS: u64 = 8;
@@ -49,7 +49,7 @@ impl Clock {
             return true;
         }
         if run_rows <= KNOWN_ROWS {
-            // One row alone is no run.
+            // A single row is not a run.
             let next_ns = ahead.first().map(|record| record.at.0.saturating_add(self.shift_ns));
             return run_rows > ALONE_ROWS && next_ns >= Some(self.newest_ns);
         }

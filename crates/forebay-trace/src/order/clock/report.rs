@@ -22,7 +22,7 @@ impl Clock {
         [self.wild_sentence(), self.split_sentence(), back].into_iter().flatten()
     }
 
-    /// Returns how far off wild rows are at most that kept their times.
+    /// Returns the largest deviation of the wild rows that kept their times.
     pub(in crate::order) fn wild_ns(&self) -> u64 {
         if self.wild > self.placed { self.wild_ns } else { 0 }
     }

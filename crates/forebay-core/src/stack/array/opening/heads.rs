@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::Geometry;
 use super::super::record::Record;
 
-/// A record without its content.
+/// The head of a record, which does not include its page of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     epoch: u64,
