@@ -37,7 +37,7 @@ pub enum ImportError {
         path: PathBuf,
         /// The line, counted from 1. For an error in a whole block, the block's first line.
         line: usize,
-        /// The invalid text and what was expected instead.
+        /// The invalid text and the expected content.
         what: String,
     },
     /// The drive has a layout that Forebay does not model.
@@ -255,7 +255,7 @@ fn check(name: &str, drive: &DriveSpec) -> Result<(), String> {
 /// zeros if no experiment can be read.
 fn bus_times(path: &Path, beside: SiblingReader<'_>) -> [f64; 2] {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return [0.0; 2] };
-    // Some DiskSim drives are named NAME_validate while their experiment is named NAME.
+    // Some DiskSim drives are named NAME_validate, although their experiment is named NAME.
     let stems = [Some(stem), stem.strip_suffix("_validate")].into_iter().flatten();
     let text = stems.map(|stem| beside(&format!("{stem}.parv"))).find_map(Result::ok);
     let blocks = text.and_then(|text| libparam::parse(&text).ok()).unwrap_or_default();

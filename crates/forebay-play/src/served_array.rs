@@ -13,7 +13,7 @@ use forebay_core::catalog::{is_array, is_shaper};
 use forebay_core::stack::array::{Geometry, Label, Level, Update};
 use forebay_volume::{drives_in, label};
 
-/// The array that a volume is.
+/// The array of a volume.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedArray {
     label: Label,
@@ -62,7 +62,8 @@ impl ServedArray {
         Ok(format!("{shaper}:over={}", Spec::nested(&self.ruled(&over)?)))
     }
 
-    /// Returns the array whose drives have the scheduler `spec`, or that adapts as `spec` says.
+    /// Returns the array with a policy: `spec` names a scheduler for its drives, or the rule by
+    /// which it adapts.
     fn ruled(&self, spec: &str) -> Result<String, Error> {
         let Label { geometry, first, .. } = self.label;
         let update = match geometry.update {

@@ -130,7 +130,8 @@ pub enum Verdict {
 pub enum RemedyStanding {
     /// The remedy is recommended.
     Recommended,
-    /// The remedy is the best that Linux offers, to be used until the recommended one can be.
+    /// The remedy is the best that Linux offers. Use it until the recommended remedy can be
+    /// applied.
     ForToday,
     /// The remedy is not recommended.
     PassedOver,
@@ -181,7 +182,7 @@ pub struct Advice {
     pub enough: Option<Enough>,
     /// The scheduler that may be better, if the verdict is `depends` or `depends_on_drive`.
     pub uncertain: Option<Uncertain>,
-    /// Which figure decides among schedulers that no other scheduler beats.
+    /// The figure that decides among schedulers that no other scheduler beats.
     pub prefer: Prefer,
     /// The Linux scheduler to set, and the commands that set it; `None` if nothing needs to change.
     pub today: Option<Today>,
@@ -251,7 +252,7 @@ pub struct AdviceOptions {
     pub current: Option<String>,
     /// The size of the flash to try caching with; `None` for the size that suffices.
     pub flash_bytes: Option<u64>,
-    /// Which figure decides among schedulers that no other scheduler beats.
+    /// The figure that decides among schedulers that no other scheduler beats.
     pub prefer: Prefer,
     /// The maximum number of parallel runs. Fewer run at a time if their pending requests might not
     /// fit into a quarter of the memory.
@@ -663,8 +664,8 @@ fn today(device: &OpenDevice, verdict: Verdict, choice: &Choice<'_>) -> Option<T
     let rotates = device.model.cylinders() > 0;
     let policy = match verdict {
         Verdict::Recommended | Verdict::BaselineIsBest => choice.today(),
-        // On flash, name a scheduler even if none of them differs: the present one may use more
-        // CPU.
+        // On flash, name a scheduler even if their results do not differ: the present one may use
+        // more CPU.
         Verdict::LoadTooLow
         | Verdict::NothingToGain
         | Verdict::Depends

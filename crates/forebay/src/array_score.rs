@@ -219,7 +219,8 @@ struct Load {
     units: u64,
     unit_bytes: u64,
     chunk_bytes: u32,
-    /// The number of chunks that are written at a time, and that a unit has.
+    /// The number of chunks that are written at a time, which is also the number of chunks per
+    /// unit.
     size: u32,
     chunks: u32,
 }

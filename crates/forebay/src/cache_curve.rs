@@ -91,7 +91,7 @@ pub struct Curve {
     /// The number of distinct blocks in the trace, which is also the largest useful cache size. An
     /// estimate if blocks were sampled.
     pub distinct_blocks: u64,
-    /// LRU tracked one block in this many; 1 means that its curve is exact.
+    /// One in this many blocks was tracked by LRU; 1 means that its curve is exact.
     pub sampled_one_in: u64,
     /// The number of distinct blocks that were tracked.
     pub sampled_blocks: u64,
@@ -132,7 +132,7 @@ const SMALL_BYTES: u64 = 64 << 20;
 /// cache's hits.
 const HITS_WORTH_A_QUARTER: f64 = 0.05;
 
-/// The share of the largest cache's hits that the last of that quarter must add.
+/// The minimum share of the largest cache's hits that the last part of that quarter must add.
 const HITS_WORTH_THE_REST: f64 = 0.005;
 
 /// Returns the index of the smallest size with `share` of the largest cache's hits. `misses` holds

@@ -317,7 +317,8 @@ pub fn study(
     let (held_out_shares, known_shares) = (shares(half..u64::MAX)?, shares(0..half)?);
     let mut run = |stretch| run_stretch(input, bed, policy, setup, stretch, progress);
     let on = |requests| Stretch { rearrangement: Some(map), ..Stretch::of(requests) };
-    // Run the moves without other load: no requests, and moves that start in the first nanosecond.
+    // Run the moves without other load: there are no requests, and the moves start in the first
+    // nanosecond.
     let alone = run(Stretch { copied_from: Some(Nanos(1)), ..on(0..0) })?;
     answer.cost_s = alone.result.figures.makespan_s;
     let idle_needed = Nanos::from_secs_f64(answer.cost_s);
@@ -359,7 +360,7 @@ fn empty(policy: &str, learnt_requests: u64, learnt: &Arrangement) -> Defragment
     }
 }
 
-/// Returns for how long the evaluated load must run until it has saved the cost of the moves, in
+/// Returns how long the evaluated load must run until its savings equal the cost of the moves, in
 /// seconds.
 fn pay_back_s(effect: &Effect, cost_s: f64) -> Option<f64> {
     let saved_s = effect.total_before_s - effect.total_after_s;

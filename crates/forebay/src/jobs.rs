@@ -202,7 +202,7 @@ impl<'a, T> Parts<'a, T> {
     fn hear(&mut self, news: News<T>) -> bool {
         match news {
             News::Begun(part) => self.under_way[part] = Some(0),
-            // A part that consists of several runs counts each of them from 0.
+            // If a part consists of several runs, each run counts from 0.
             News::Counted(part, count) => {
                 self.under_way[part] = self.under_way[part].max(Some(count));
             }

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 /// `No such file or directory (os error 2)`.
 const NUMBERED: &str = " (os error ";
 
-/// Adds advice to `message` if it consists only of the operating system's own words.
+/// Adds advice to `message` if the message is only that of the operating system.
 pub fn with_remedy(message: String) -> String {
     match remedy(&message) {
         Some(remedy) => format!("{message}; {remedy}"),

@@ -151,7 +151,7 @@ fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
 pub(crate) struct DeviceRequests<'a> {
     records: Records<'a>,
     layout: VolumeLayout,
-    /// What had been changed before the last request was read.
+    /// The changes that had been made before the last request was read.
     before: Changed,
     next: u64,
     wanted: Range<u64>,
@@ -167,7 +167,7 @@ impl<'a> DeviceRequests<'a> {
         layout: VolumeLayout,
         wanted: Range<u64>,
     ) -> DeviceRequests<'a> {
-        // If the whole trace is wanted, arrivals keep their recorded times.
+        // If the whole trace is replayed, arrivals keep their recorded times.
         let begins = (wanted.start == 0).then_some(Nanos::ZERO);
         let before = Changed::default();
         DeviceRequests { records, layout, before, next: 0, wanted, begins, without: None }

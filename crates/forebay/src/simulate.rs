@@ -159,7 +159,7 @@ pub fn run_own(
     setup: Setup,
     progress: Progress<'_>,
 ) -> Result<Run, Error> {
-    // Whatever its name, the scheduler gets the same lanes as the simplest bundled one.
+    // The scheduler gets the same lanes as the simplest bundled one, whatever its name.
     let mut run =
         visited(input, bed, "noop", setup, Stretch::of(0..u64::MAX), progress, |visit| {
             visit.simulate(policy)

@@ -70,7 +70,7 @@ impl Throttling {
         Ok(Some(tally.finish()))
     }
 
-    /// States in a few words what share of requests is delayed, and which limit delays most.
+    /// States in a few words which share of the requests is delayed, and which limit delays most.
     pub fn in_short(&self) -> String {
         match self.decisive() {
             None => "its limits delay no request".to_string(),
@@ -167,7 +167,7 @@ impl Tally {
         if self.decides.is_empty() {
             self.first = request.id;
         }
-        // Flushes are not added, so the numbers of requests have gaps.
+        // Flushes are not added, so the request numbers have gaps.
         let gap = (request.id - self.first) as usize;
         self.decides.resize(gap, None);
         self.decides.push_back(self.device.decides(request.at, request.op));

@@ -99,7 +99,7 @@ pub trait Session {
         Err(Error::Unfit(format!("{config}: configurations of a server cannot be read here")))
     }
 
-    /// Does `work` so that an interruption only shortens it. See [`shortened`].
+    /// Runs `work`, which an interruption only shortens. See [`shortened`].
     fn shorten(&mut self, _: SecondInterruption, work: LiveWork<'_>) {
         work(&AtomicBool::new(false), &mut |_, _| ());
     }
@@ -112,10 +112,10 @@ pub type LiveWork<'a> = Box<dyn FnOnce(&AtomicBool, LiveTell<'_>) + Send + 'a>;
 /// A callback for live work. It receives a description of what the work is doing, and the share that is done, if known.
 pub type LiveTell<'a> = &'a mut dyn FnMut(String, Option<f64>);
 
-/// What a second interruption does to work that the first one shortens.
+/// The effect of a second interruption on work that the first one shortens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecondInterruption {
-    /// A second interruption has no effect, because the work has to restore what it changed.
+    /// A second interruption has no effect, because the work must restore what it changed.
     Waits,
     /// A second interruption ends the process, because the work may be waiting for a device that never answers.
     Ends,
@@ -180,7 +180,7 @@ impl<B> Answered<B> {
         Answered { is_degraded, ..self }
     }
 
-    /// Spells the options that sentences mention as the face does.
+    /// Spells the options mentioned in sentences in the way of the front end.
     pub fn spelled(mut self, spelling: Spelling) -> Answered<B> {
         let mut spell = |text: &mut String| {
             if text.contains('\u{1}') {

@@ -267,7 +267,8 @@ fn distance(points: &[SeekPoint], rising: &[usize], index: usize) -> f64 {
 
 /// Returns the indices of the longest subsequence of points whose times do not decrease.
 fn longest_rise(points: &[SeekPoint]) -> Vec<usize> {
-    // For each length, the last point of the subsequence of that length that ends lowest.
+    // For each length, the last point of the subsequence of that length that ends with the lowest
+    // time.
     let mut tails: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(points.len());
     for (index, point) in points.iter().enumerate() {
@@ -340,7 +341,7 @@ fn equation(
     Ok(SeekSpec::Prefixed { first, rest: Box::new(rest) })
 }
 
-/// Reads the seek times over one to ten cylinders, with a note unless there are ten.
+/// Reads the seek times over one to ten cylinders. Adds a note unless there are ten of them.
 fn first_ten(mechanics: &Params<'_>, notes: &mut Notes) -> Result<Vec<f64>, LibparamError> {
     let key = "First ten seek times";
     let times = mechanics.numbers(key)?;

@@ -146,8 +146,8 @@ impl Sweep {
             sweep.paths.push(path);
         }
         if found.is_empty() {
-            // If no row is left, report why the first one was ignored, because that is more
-            // helpful.
+            // If no row is left, report why the first one was ignored, because that is the most
+            // helpful message.
             let why = sweep.notes.first().map_or(String::new(), |note| format!(" ({note})"));
             let hint = if sweep.notes.is_empty() { HINT } else { HINT_UNUSABLE };
             return Err(FitError::Results {

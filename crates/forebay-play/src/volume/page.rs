@@ -13,7 +13,7 @@ use super::answer::VolumeAnswer;
 /// The maximum number of lost ranges that a page lists.
 const LISTED: usize = 10;
 
-/// The state of a volume, and what to do about it.
+/// The state of a volume, and how to improve it.
 struct State {
     verdict: Verdict,
     sentence: String,

@@ -99,7 +99,8 @@ impl<'a> Choice<'a> {
         let baseline = &runs[at];
         let total = !keeps_up(baseline) || prefer == Prefer::Total;
         let tails = tells_latencies(baseline);
-        // The tail of a few requests is one of them; it counts only if there is no better one.
+        // A 99th percentile of few requests is unreliable, so it counts only if neither reads nor
+        // writes have a reliable one.
         let (reads, writes) = (baseline.figures.reads, baseline.figures.writes);
         let least = match reads.max(writes) >= REQUESTS_THAT_MATTER {
             true => REQUESTS_THAT_MATTER,
@@ -201,7 +202,7 @@ impl<'a> Choice<'a> {
         self.prefer == Prefer::Total
     }
 
-    /// Returns whether the figure that `prefer` prefers is among those compared.
+    /// Returns whether the figure that `prefer` favors is among the compared figures.
     pub(super) fn counts(&self, prefer: Prefer) -> bool {
         prefer.figure().is_some_and(|figure| self.figures.contains(&figure))
     }
@@ -529,7 +530,7 @@ impl<'a> Choice<'a> {
         Some(&self.runs[best])
     }
 
-    /// Formats those figures of a run that count, without the baseline's for comparison.
+    /// Formats the figures of a run that count, without the baseline's figures.
     pub(crate) fn figures_of(&self, run: &RunResult) -> String {
         let one = |figure: &Figure| {
             Some(format!("{} {}", figure.name(run), figure.told(figure.of(run)?)))
@@ -537,7 +538,7 @@ impl<'a> Choice<'a> {
         self.figures.iter().filter_map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// Formats those figures of a run that count, each compared with the baseline's.
+    /// Formats the figures of a run that count, each compared with the baseline's.
     pub(crate) fn against_baseline(&self, run: &RunResult) -> String {
         let at = self.runs.iter().position(|other| other.policy == run.policy);
         let at = at.unwrap_or(self.baseline);
@@ -579,8 +580,8 @@ impl<'a> Choice<'a> {
             let best = had().min_by(|a, b| of(*a).total_cmp(&of(*b)))?;
             Some((prefer, self.policy(best), Some(figure.told(of(best)))))
         };
-        // The last entry follows the whole rule under `Prefer::Balance`, and not only the least
-        // product.
+        // The last entry follows the whole rule under `Prefer::Balance`, which does more than
+        // choose the least product.
         let balance = Choice { prefer: Prefer::Balance, ..self.alone() };
         let together = balance.best().filter(|_| self.figures.len() > 1);
         let together = together.map(|policy| (Prefer::Balance, policy, None));

@@ -22,11 +22,11 @@ use crate::statistics::StreamShare;
 pub struct Disturbance {
     /// The name of the stream that is disturbed.
     pub stream: String,
-    /// The number of its requests.
+    /// The number of the stream's requests.
     pub requests: u64,
-    /// Whether all of its requests are reads.
+    /// Whether all of the stream's requests are reads.
     pub is_reads: bool,
-    /// The name of the stream that disturbs it.
+    /// The name of the other stream, which causes the disturbance.
     pub beside: String,
     /// The 99th percentile of the stream's latencies; `None` if it only measures a backlog.
     pub p99_ms: Option<f64>,
@@ -62,7 +62,8 @@ impl Disturbance {
         let runs = side_by_side(&names, (jobs, steps), share, run, progress)?;
         let [first, second] = pair;
         let mut each = vec![(second, first, &runs[0].result), (first, second, &runs[1].result)];
-        // Readers wait for their requests, and those who read or write little at a time for each.
+        // Readers wait for their requests, and streams that read or write little at a time wait for
+        // each request.
         each.sort_by(|(a, ..), (b, ..)| {
             b.is_reads.cmp(&a.is_reads).then(a.mean_bytes.total_cmp(&b.mean_bytes))
         });

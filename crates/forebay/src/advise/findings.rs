@@ -24,7 +24,7 @@ use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::{Replay, RunResult, SERVE_ROUND_TRIP, Setup};
 use crate::throttling::Throttling;
 
-/// The utilization from which on a device counts as nearly saturated, although it keeps up.
+/// From this utilization on, a device counts as nearly saturated, although it keeps up.
 pub(super) const SATURATED_SHARE: f64 = 0.85;
 /// The length of a trace, in seconds, below which its load may be that of a single burst.
 pub(super) const SHORT_S: f64 = 30.0;
@@ -49,7 +49,7 @@ pub(super) struct Case<'a> {
     pub(super) plain: Option<&'a Plain>,
     pub(super) sensitivity: &'a [Sensitivity],
     pub(super) unsure: &'a [Unsure],
-    /// The scheduler that may be better, but not surely.
+    /// The scheduler that may be better, but with uncertainty.
     pub(super) uncertain: Option<&'a Uncertain>,
     /// The time from the first arrival to the last, in seconds.
     pub(super) span_s: f64,
@@ -223,7 +223,7 @@ impl Case<'_> {
         )
     }
 
-    /// States what decides whether a scheduler is better.
+    /// States which figures decide whether a scheduler is better.
     pub(super) fn on_what(&self) -> &'static str {
         match self.uncertain.and_then(|uncertain| uncertain.depends_on) {
             Some(DependsOn::Replay) => "It depends on whether requests wait for one another.",
@@ -335,7 +335,7 @@ impl Case<'_> {
         )
     }
 
-    /// Formats what can be set in Linux, followed by what only Forebay offers.
+    /// Formats the settings for Linux, followed by those that only Forebay offers.
     fn today_and_best(&self) -> String {
         let chosen = self.chosen;
         let run = |policy: &str| self.results.iter().find(|run| run.policy == policy);

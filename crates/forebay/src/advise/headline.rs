@@ -71,7 +71,7 @@ impl Case<'_> {
         }
         let keep = format!("Keep {}.", self.baseline.policy);
         let both = flash.as_ref().map(|flash| format!("{free} {flash}."));
-        // Flash that helps is more important than why nothing else does.
+        // Flash that helps is more important than the reason why nothing else does.
         let keeps = free.starts_with("Keep ");
         let short = flash.as_ref().filter(|_| keeps).map(|flash| format!("{keep} {flash}."));
         let alone = flash.as_ref().filter(|_| keeps).map(|flash| format!("{flash}."));
@@ -165,7 +165,7 @@ impl Case<'_> {
         capitalised(&format!("{}{than}", speed.in_short()))
     }
 
-    /// Answers whether flash of the size that the user named would help; the most complete answer
+    /// Answers whether flash of the size that the user gave would help; the most complete answer
     /// comes first.
     fn on_named_flash(&self) -> Option<Vec<String>> {
         let size = bytes(self.flash_named? as f64);
@@ -257,7 +257,7 @@ impl Case<'_> {
         all.into_iter().any(|(_, was, is)| is < was * (1.0 - TAIL_THAT_MATTERS))
     }
 
-    /// States how far the device falls behind, and what would keep up.
+    /// States how far the device falls behind, and which remedies would keep up.
     fn overload(&self, behind: &RunResult) -> String {
         if let Some(throttling) = self.throttling {
             return format!(

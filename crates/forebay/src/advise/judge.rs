@@ -20,7 +20,7 @@ pub(super) const UTILISATION_THAT_MATTERS: f64 = 0.1;
 pub(crate) const REQUESTS_THAT_MATTER: u64 = 1000;
 /// The length in seconds of the shortest recording from which a change of the scheduler is recommended.
 pub(super) const SPAN_LEAST_S: f64 = 5.0;
-/// The time in seconds after the last arrival that a burst takes at least.
+/// A run must last at least this many seconds beyond the last arrival to count as a burst.
 const BURST_LEAST_S: f64 = 0.5;
 /// The number of requests below which nothing is recommended or ranked.
 pub(crate) const TOO_FEW: u64 = 100;
@@ -31,7 +31,7 @@ const MOSTLY_IDLE: f64 = 0.5;
 /// hardly waited.
 pub(super) const TAIL_FINE_MS: f64 = 50.0;
 
-/// Which requests' 99th percentile to report: that of reads if there are enough reads, else that of
+/// The requests whose 99th percentile is reported: reads if there are enough of them, and otherwise
 /// writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
@@ -155,7 +155,7 @@ pub(super) fn scheduler(
         () if choice.is_unsure() => Verdict::DependsOnDrive,
         () if choice.is_disputed() => Verdict::Depends,
         () if need.none().is_some() => Verdict::LoadTooLow,
-        // On a mostly idle disk too, some schedulers reorder the requests of a burst and so delay
+        // Even on a mostly idle disk, some schedulers reorder the requests of a burst, which delays
         // some of them.
         () if choice.differs() => Verdict::BaselineIsBest,
         () if share_busy(baseline, span_s) < UTILISATION_THAT_MATTERS => Verdict::LoadTooLow,

@@ -128,8 +128,8 @@ impl LocalDisk {
     }
 }
 
-/// The relative difference in size up to which a bundled drive of the same name counts as this
-/// drive.
+/// A bundled drive of the same name counts as this drive if their sizes differ by at most this
+/// share.
 const SAME_SIZE_SHARE: f64 = 0.1;
 
 #[cfg(test)]

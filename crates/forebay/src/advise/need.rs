@@ -46,14 +46,14 @@ pub(super) enum NoNeed {
     RecordedFast,
 }
 
-/// What a trace on a device needs.
+/// The latencies that matter for a trace on a device.
 #[derive(Clone, Debug)]
 pub(super) struct Need {
     counts: Counts,
     requests: u64,
     /// The time from the first arrival to the last, in seconds.
     span_s: f64,
-    /// Whether the model has no long tail. The recording then does not matter.
+    /// Whether the model has no long tail. If so, the recording's tail is ignored.
     is_model_fast: bool,
     /// Whether the recorded reads, and the recorded writes, were answered fast.
     was_fast: [bool; 2],
@@ -156,7 +156,8 @@ impl Need {
         })
     }
 
-    /// Returns why the flash in `run` is not needed; `None` if it shortens a latency that counts.
+    /// Returns why the flash in `run` is not needed; `None` if the flash shortens a latency that
+    /// counts.
     pub(super) fn not_met(&self, run: &RunResult, baseline: &RunResult) -> Option<Objection> {
         (!self.is_met_by(run, baseline)).then(|| {
             let in_short =

@@ -208,7 +208,7 @@ impl Trial<'_> {
 }
 
 impl Today {
-    /// Returns this setting with `queues` added to its commands.
+    /// Returns this setting with commands for `queues` added.
     pub(super) fn with_queues(self, queues: QueueSizes) -> Today {
         let Today { policy, mut now, mut for_good, .. } = self;
         // Changing the scheduler resets `nr_requests`, so the commands set queue sizes afterwards.

@@ -129,7 +129,7 @@ pub struct Redundancy {
     pub rule: &'static str,
     /// The recommendation and its reason in words.
     pub said: String,
-    /// What failures of drives do to the recommended scheme, in words.
+    /// The consequences of drive failures for the recommended scheme, in words.
     pub failures: String,
     /// The commands that create and serve the recommended volume. `DRIVES` stands for a folder of
     /// drives.
@@ -138,7 +138,7 @@ pub struct Redundancy {
     pub tried: Vec<Redundant>,
 }
 
-/// The drives of the array, and what is assumed of them.
+/// The drives of the array, and the assumptions about them.
 #[derive(Clone, Copy)]
 pub struct Drives<'a> {
     /// The model of each drive.
@@ -229,7 +229,8 @@ fn simulated(
             Rebuild::new(CHUNK_BYTES, scheme.chunks, bytes_per_s, filled.data_bytes)
         };
         let (none, rebuild) = (at(0.0), at(rebuild_bytes_per_s));
-        // After a failure, an array writes its whole table again, which takes long if it is large.
+        // After a failure, an array rewrites its whole table, which takes long if the table is
+        // large.
         let disk_bytes_max = filled.data_bytes.saturating_mul(2).saturating_add(1 << 30);
         let rebuild_none = Some(&none);
         let degraded = Bed { failures: &missing, rebuild: rebuild_none, disk_bytes_max, ..whole };
@@ -298,7 +299,7 @@ fn redundant(scheme: &Scheme, usable_bytes: u64, run: &RunResult) -> Redundant {
     }
 }
 
-/// Says what failures of drives do to a scheme.
+/// Describes the consequences of drive failures for a scheme.
 fn failures(one: &Redundant) -> String {
     let tail_of = |run: &Option<Latencies>| {
         run.as_ref().and_then(|of| of.read_p99_ms.or(of.write_p99_ms)).map(millis)

@@ -11,7 +11,7 @@ use crate::input::Input;
 use crate::progress::{Meter, Progress};
 use crate::quantities::{bytes, counted, percent};
 
-/// The number of blocks above which larger ones are used, if requests fill them.
+/// Above this number of blocks, larger blocks are used, provided that requests fill them.
 const BLOCKS_ENOUGH: u64 = 1 << 20;
 
 /// The maximum number of blocks, which bounds the memory of a simulated cache.
@@ -193,8 +193,8 @@ impl Sizing {
     }
 }
 
-/// The accesses of a trace, and those that hit in a cache of unlimited size, at the ends of its
-/// quarters.
+/// The numbers of accesses, and of hits in a cache of unlimited size, after each quarter of the
+/// trace.
 struct Quarters {
     records: u64,
     passed: u64,

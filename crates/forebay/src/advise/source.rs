@@ -26,7 +26,8 @@ const POSITIONING_LEAST_MS: f64 = 2.0;
 /// for whole traces and for their halves.
 const FLASH_SHARE: f64 = 0.955;
 
-/// How far from [`FLASH_SHARE`] the measured share has to be for the kind of device to be clear.
+/// The measured share must differ from [`FLASH_SHARE`] by at least this much for a clear statement
+/// about the kind of device.
 const CLEAR_SHARE: f64 = 0.02;
 
 /// The ratio of the model's latencies to the recorded ones from which on the model counts as
@@ -107,9 +108,9 @@ impl RecordedOn {
 #[derive(Clone, Copy, Debug, Default)]
 struct ScatteredReads {
     reads: u64,
-    /// How many took less time than a disk needs to reach a sector.
+    /// The number of reads that took less time than a disk needs to reach a sector.
     fast: u64,
-    /// How many took any time. Some formats write 0 if a latency is unknown.
+    /// The number of reads with a latency above 0. Some formats write 0 if a latency is unknown.
     timed: u64,
 }
 

@@ -27,7 +27,7 @@ use crate::quantities::{bytes, counted, percent};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
 
-/// The share of the writes to blocks that bypass a cache from which the answer mentions it.
+/// From this share of writes to blocks that bypass a cache on, the answer mentions them.
 pub(super) const PARTIAL_THAT_MATTERS: f64 = 0.02;
 
 /// The least size in MiB of a cache that is recommended.
@@ -257,7 +257,7 @@ impl Trial<'_> {
         let full_mib = sizing.flash_mib(sizing.full_bytes);
         let (least_mib, hits) = match self.flash_bytes {
             Some(_) => (sizing.size_mib, sizing.hit_share),
-            // Nobody buys less flash.
+            // Flash of less than this size is not sold.
             None if full_mib <= FLASH_LEAST_MIB => (FLASH_LEAST_MIB, sizing.hit_share_full),
             None => (sizing.size_mib.max(FLASH_LEAST_MIB), sizing.hit_share),
         };
@@ -374,7 +374,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Returns why flash is not worth its price; `None` if it is.
+    /// Returns why flash is not worth its price; `None` if it is worth it.
     fn against_flash(&self, ran: &Run) -> Option<Objection> {
         let why = self.need.against_flash();
         if let Some(why) = why.or_else(|| self.need.not_met(&ran.result, self.baseline)) {
@@ -497,8 +497,8 @@ impl Trial<'_> {
             }
         };
         let worth_while = studied.is_worth_while();
-        // Defragmentation costs no more than some copying, so a better tail justifies it even on an
-        // idle disk.
+        // Defragmentation costs only some copying, so a better tail justifies it even on an idle
+        // disk.
         let calmer = effect.read_p99_after_ms.zip(before.read_p99_ms);
         let calmer = calmer.is_some_and(|(is, was)| is <= was * (1.0 - TAIL_THAT_MATTERS));
         let at_ease = worth_while && is_at_ease(self.baseline, self.span_s) && !calmer;

@@ -24,7 +24,8 @@ use crate::quantities::{counted, millis, percent, significant};
 use crate::retrodict::{DirectionAnswer, Recording, Retrodiction};
 use crate::simulate::Bed;
 
-/// The share of the trace's time by which its clock must go back to lay much of it over itself.
+/// If the clock goes back by at least this share of the trace's duration, much of the trace overlaps
+/// itself.
 const OVERLAID_THAT_MATTERS: f64 = 0.1;
 
 /// A statement on how far to trust the answer, with its evidence.

@@ -25,7 +25,7 @@ pub struct Uncertain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DependsOn {
-    /// Whether requests wait for one another: open and dependent replay differ.
+    /// The replay mode: open and dependent replay give different results.
     Replay,
     /// Parameters of the drive that are not published.
     Drive,
@@ -136,12 +136,12 @@ impl GainRange {
         self.least_share <= -SHARE_THAT_MATTERS
     }
 
-    /// Returns whether the figure gets better in some case.
+    /// Returns whether the figure improves in at least one case.
     fn gains(&self) -> bool {
         self.most_share >= SHARE_THAT_MATTERS
     }
 
-    /// Returns whether the figure gets better in one case and worse in another.
+    /// Returns whether the figure improves in one case and worsens in another.
     fn turns(&self) -> bool {
         self.harms() && self.gains()
     }

@@ -20,8 +20,8 @@ const FEATURE_MAX: f64 = 0.05;
 pub(super) const RELATIVE_MAX: f64 = 0.1;
 /// The bound on the mean error of the miss ratios.
 const MRC_MAX: f64 = 0.03;
-/// The bound on the mean error of the miss ratios for a first trace whose own resamples deviate as
-/// much.
+/// The same bound for a first trace that changes so much over time that its own resamples deviate
+/// from it as much.
 const CHANGING_MRC_MAX: f64 = 0.1;
 /// The bound on Kolmogorov-Smirnov distances and on total variation.
 const SHARE_MAX: f64 = 0.05;

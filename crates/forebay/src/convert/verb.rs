@@ -57,7 +57,7 @@ struct ConvertAnswer {
     /// The number of volumes, if each was written to its own file.
     #[serde(skip_serializing_if = "Option::is_none")]
     volumes: Option<u64>,
-    /// What the written format could not represent, one sentence each.
+    /// The information that the written format could not represent, one sentence each.
     lost: Vec<String>,
     /// How the columns of a text file were interpreted.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -68,8 +68,7 @@ struct ListedDevice {
     assumed: Vec<String>,
     /// The names of the figures that are derived from other figures, or from another drive's.
     derived: Vec<String>,
-    /// What the model's service times are based on, and how much they deviate from the real
-    /// drive's.
+    /// The basis of the model's service times, and their deviation from those of the real drive.
     evidence: Evidence,
     /// The settings of a volume type, as in `ebs-gp3:gib=500`; empty for any other device.
     knobs: Vec<ListedKnob>,

@@ -33,7 +33,7 @@ pub struct Judged {
     pub verdicts: Vec<Verdict>,
     /// The number of requests of each trace that were compared.
     pub requests: u64,
-    /// Whether the whole trace was compared, and not only its beginning.
+    /// Whether the whole trace was compared, rather than only its beginning.
     pub is_whole: bool,
 }
 

@@ -41,7 +41,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Returns what promises with these times require of a trace's clock.
+    /// Returns the clock resolution that promises with these times require of a trace.
     pub fn of(within: impl IntoIterator<Item = Nanos>, is_trusted: bool) -> Clock {
         Clock { within: within.into_iter().min().unwrap_or(Nanos::MAX), is_trusted }
     }
@@ -156,7 +156,8 @@ impl ArrivalTimes {
         self.span().duration()
     }
 
-    /// Returns that time in seconds without gaps, if one or two gaps are nearly all of it.
+    /// Returns the duration in seconds without gaps, if one or two gaps make up nearly all of the
+    /// trace.
     pub fn active_s(&self) -> Option<f64> {
         without_gaps_s(self.whole.times())
     }

@@ -165,7 +165,7 @@ pub struct Answer {
     /// What to buy, in one sentence.
     #[serde(skip)]
     pub headline: String,
-    /// What the headline means and what it is based on; one or two sentences per entry.
+    /// The meaning of the headline and the evidence for it; one or two sentences per entry.
     #[serde(skip)]
     pub reasons: Vec<String>,
     /// The clients with the capacities that they need.
@@ -261,7 +261,7 @@ pub fn answer(
     }
     let names: Vec<String> = tried.iter().map(Tried::name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    // About a dozen passes per combination: an estimate that only has to keep the progress moving.
+    // Assume about a dozen passes per combination; this estimate only serves to report progress.
     let steps = inputs.iter().map(|input| input.description.records).sum::<u64>() * 12;
     let work = |at: usize, tell: jobs::Tell<'_>| asked.row(&tried[at], tell);
     let mut rows = side_by_side(&names, (jobs::all(), steps), 0.0..1.0, work, progress)?;

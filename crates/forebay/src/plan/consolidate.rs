@@ -46,11 +46,12 @@ use forebay_ask::Share;
 /// How the clients' start times are aligned, before shifts are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// All clients begin together: each client's times are relative to its first request.
+    /// All clients start together: each client's times are relative to its first request.
     Together,
-    /// Clients begin as recorded on a clock that they share, such as the volumes of one trace.
+    /// Clients start as recorded on a clock that they share, such as that of the volumes of one
+    /// trace.
     AsRecorded,
-    /// Clients begin as recorded on their sources' own clocks, which the sources may share.
+    /// Clients start as recorded on their sources' own clocks, which may be the same clock.
     OwnClocks,
 }
 

@@ -63,9 +63,9 @@ pub struct Question<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Binds {
-    /// The data need more devices than the promise does.
+    /// The data needs more devices than the promise does.
     Bytes,
-    /// The promise needs more devices than the data do.
+    /// The promise needs more devices than the data does.
     Time,
     /// The data and the promise need the same number of devices.
     Both,

@@ -47,7 +47,7 @@ pub struct Question {
     pub within: Nanos,
     /// The share of each epoch's requests that is promised an answer in time.
     pub fraction: Share,
-    /// The share of requests that the baseline has enough pools for.
+    /// The share of requests for which the baseline has enough pools.
     pub baseline: Share,
     /// The time between decisions about which pools are on.
     pub epoch: Nanos,
@@ -146,7 +146,8 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
     ];
     let mut rows: Vec<PowerRow> = Vec::new();
     for (plan, schedule) in schedules {
-        // Every plan has the baseline's pools installed, whether or not it switches them off.
+        // Every plan has as many pools installed as the baseline, whether or not it switches them
+        // off.
         let tally = run(&arrivals.whole, &plant, &schedule, all.max(fixed), question.fraction);
         let baseline_j = rows.first().map_or(tally.energy_j, |row| row.energy_j);
         rows.push(row(plan, &schedule, &tally, baseline_j, &plant));

@@ -81,13 +81,13 @@ pub struct Price {
     pub cautions: Vec<String>,
     /// The capacity below which no scheduler keeps the promise.
     pub floor_iops: u64,
-    /// The way that needs the least capacity, with that capacity.
+    /// The method that needs the least capacity, with that capacity.
     pub least: Division,
     /// The total capacity that separate servers need.
     pub separate_iops: u64,
     /// The capacity that one FCFS server needs; `None` if no supported capacity is enough.
     pub fcfs_iops: Option<u64>,
-    /// The capacity that one server with Miser needs, if that is less than the other ways need.
+    /// The capacity that one server with Miser needs, if that is less than the other methods need.
     pub miser_iops: Option<u64>,
     /// How well the promise is kept at the capacity that the user gave: in the simplest way that keeps it,
     /// or else on one server, first come, first served.

@@ -11,7 +11,7 @@ use forebay_core::{Completion, Device, Nanos, Request};
 const GRAIN_BYTES: u64 = 1 << 20;
 /// The maximum size of a piece in bytes, which is that of a block group of ext4.
 const PIECE_MAX_BYTES: u64 = 128 << 20;
-/// The minimum number of pieces, unless there is less than a grain of data for each.
+/// The minimum number of pieces, unless there is too little data for one grain per piece.
 const PIECES: u64 = 64;
 
 /// A drive with its data spread over the whole drive.

@@ -59,7 +59,7 @@ pub enum Credit {
     Full,
     /// The volume has no credit.
     Empty,
-    /// The volume has the credit that is left when the trace is repeated over and over.
+    /// The volume has the credit that remains when the trace is repeated over and over.
     Steady,
 }
 
@@ -166,7 +166,7 @@ pub struct Answer {
     /// How the user's present volume performs at each bucket depth; one row if the user gave its
     /// depth.
     pub current: Vec<VolumeRow>,
-    /// What a shaper in front of the volume would save.
+    /// The savings of a shaper in front of the volume.
     pub shaped: Option<Shaped>,
     /// Commands that create the best volume or change the present one, and configuration that sets
     /// the same limits on a virtual machine or a local device; `None` if no volume keeps the
@@ -434,7 +434,7 @@ impl<'a> Offered<'a> {
 fn buckets(instance: &ChosenVolume, base: &Knobs) -> Vec<Bucket> {
     let mut knobs = instance.knobs.clone();
     (knobs.depth_ms, knobs.start_share) = (base.depth_ms, base.start_share);
-    // The limits were already checked when the option was parsed, so `at` does not fail.
+    // The limits were checked when the option was parsed, so `at` does not fail.
     instance.volume.at(&knobs).map(|throttle| throttle.buckets).unwrap_or_default()
 }
 

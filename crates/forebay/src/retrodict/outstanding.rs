@@ -14,7 +14,7 @@ const STEPS_MAX: u64 = 1 << 18;
 #[derive(Clone, Debug)]
 pub(super) struct Outstanding {
     step: Nanos,
-    /// For each step, the total time in it of requests that are not outstanding for the whole step.
+    /// For each step, the total time for which requests are outstanding in only a part of the step.
     partly: Vec<u64>,
     /// For each step, by how many the requests that are outstanding for the whole step outnumber
     /// those of the previous step.

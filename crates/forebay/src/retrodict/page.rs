@@ -17,7 +17,7 @@ const REQUESTS_MIN: u64 = 100;
 /// recording.
 const NEAR: f64 = 1.25;
 
-/// The factor from which on a single figure that is off makes the model count as failed.
+/// If a single figure is off by at least this factor, the model counts as failed.
 const FAR: f64 = 2.0;
 
 /// A quantile of the latencies of reads or of writes, both recorded and modeled.

@@ -19,7 +19,7 @@ use crate::quantities::{bound, counted, lasting, millis, percent, significant};
 use crate::run_page::rows::{FigureRow, ms};
 use crate::run_page::{self, RunSections, name};
 
-/// What the page is built from.
+/// The data from which the page is built.
 pub(super) struct PageInput<'a> {
     pub(super) input: &'a Input,
     pub(super) bed: Bed<'a>,
@@ -193,7 +193,7 @@ fn beyond_least(least: &LeastTime, results: &[RunResult]) -> Option<String> {
 /// promise.
 fn clients_that_wait(told: &PageInput<'_>) -> Option<String> {
     let is_open = told.setup.replay == Replay::Open;
-    // The last promise is that of requests that belong to no export.
+    // The last promise is for requests that belong to no export.
     let exports = told.bed.promises.split_last().map_or(&[][..], |(_, exports)| exports);
     let has_others = exports.iter().any(Option::is_none);
     (is_open && has_others).then(|| {

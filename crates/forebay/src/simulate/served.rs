@@ -18,7 +18,7 @@ use crate::verb::{Session, SourceAsk, StreamsAsk, TraceInput};
 
 /// A disk or volume of a configuration of `forebay serve`.
 pub struct ServedDisk {
-    /// The configured policy, without what the server puts above it.
+    /// The configured policy, without the layers that the server adds above it.
     pub policy: String,
     /// The models of the disk and of its flash, as far as they are emulated. For a volume, the first
     /// is the model of each drive.

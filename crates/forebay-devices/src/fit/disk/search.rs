@@ -24,11 +24,11 @@ const MARGIN_TURNS_MAX: f64 = 0.5;
 const DEEPER_GAINS: f64 = 1.075;
 /// The largest number of places considered for a write cache.
 const PLACES_MAX: u32 = 4096;
-/// The number of places that the write caches of all measured disks but one stay below.
+/// The write caches of all measured disks but one have fewer places than this.
 const PLACES_USUAL: u32 = 512;
 /// The least number of data surfaces to assume.
 const HEADS: u32 = 4;
-/// The number of places to assume if random writes do not show it.
+/// The number of places to assume if random writes do not reveal it.
 const PLACES_ASSUMED: u32 = 64;
 
 /// The current state of the fit.

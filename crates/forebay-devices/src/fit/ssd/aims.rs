@@ -6,15 +6,16 @@ use forebay_core::{Nanos, Op};
 use crate::closed::Pause;
 use crate::fit::sweep::SweepRow;
 
-/// Rows are not fitted if a greater depth has a higher rate per outstanding I/O by more than this
-/// factor.
+/// A row is not fitted if a row at a greater depth has a rate per outstanding I/O that is higher by
+/// more than this factor.
 const FASTER: f64 = 1.03;
-/// Deeper rows whose rates are within this factor show only that the maximum is reached.
+/// If the rates of deeper rows are within this factor, they only show that the maximum has been
+/// reached.
 const SATURATED_ALIKE: f64 = 1.02;
 /// A 99th percentile is implausible if it exceeds the median by more than this multiple of the
 /// excess at a greater depth: waiting adds to the spread of latencies, and never removes it.
 const CALMER: f64 = 1.6;
-/// The least excess over the median, as a share of it, that a sweep measures reliably.
+/// The least excess over the median, as a share of the median, that a sweep measures reliably.
 const EXCESS_LEAST: f64 = 0.02;
 /// Latencies are narrow if their 99th percentile is less than this multiple of their median, which
 /// then is the drive's and not the tail's.
@@ -26,7 +27,7 @@ const GAP_MAX_SHARE: f64 = 0.2;
 /// the first is outside of the measured latency.
 const WAKE_TIMES: f64 = 2.0;
 const WAKE_MAX_SHARE: f64 = 0.25;
-/// The same if latencies are not narrow, so that the host's share of the period is uncertain.
+/// The same limit if latencies vary, so that the host's share of the period is uncertain.
 const UNSURE_TIMES: f64 = 0.5;
 const UNSURE_MAX_SHARE: f64 = 0.1;
 

@@ -9,7 +9,7 @@ use forebay_core::Op;
 use super::side::{CHANNEL_MB_PER_S, Side};
 use crate::random::Random;
 
-/// What a fit knows about the drive.
+/// The drive's properties that are known during a fit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) op: Op,

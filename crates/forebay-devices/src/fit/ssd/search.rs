@@ -31,7 +31,7 @@ const PRIOR: f64 = 0.6;
 /// If the last step in depth raises the rate by more than this share of the increase in depth, the
 /// rate has not reached its maximum.
 const SATURATED: f64 = 0.7;
-/// If a 99th percentile is more than this multiple of the median, slow I/Os may be few.
+/// If a 99th percentile is more than this multiple of the median, only few I/Os may be slow.
 const LONG_TAIL: f64 = 2.5;
 /// The shares of the first latency that the search starts with: the usual one, and that of drives
 /// with a long tail.
@@ -43,7 +43,7 @@ const COARSE_IOS: usize = 1_000;
 const FINE_IOS: usize = 3_500;
 /// The number of I/Os simulated in addition per I/O outstanding.
 const IOS_PER_DEPTH: usize = 30;
-/// The steps of the coarse search: of all starting points, and of the best of them.
+/// The numbers of steps of the coarse search: from every starting point, and from the best ones.
 const COARSE_STEPS: [u32; 2] = [10, 24];
 /// The number of starting points that the coarse search continues from.
 const COARSE_KEPT: usize = 8;

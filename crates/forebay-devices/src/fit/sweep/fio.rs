@@ -24,7 +24,7 @@ const OUTSTANDING: std::ops::RangeInclusive<f64> = 0.4..=1.6;
 /// The maximum plausible number of outstanding I/Os.
 const DEPTH_MAX: u32 = 4096;
 
-/// Mean read latencies below this, in us, come from memory rather than from a drive.
+/// Reads with a mean latency below this, in us, are served from memory rather than by a drive.
 const MEMORY_US: f64 = 3.0;
 
 /// A note on reads without an option that bypasses the page cache.

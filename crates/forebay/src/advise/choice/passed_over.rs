@@ -109,7 +109,7 @@ impl PassedOver {
     }
 }
 
-/// A reason reduced to what several schedulers can share, so that they are listed together.
+/// The part of a reason that several schedulers can share, used to list such schedulers together.
 #[derive(PartialEq, Eq)]
 enum Reason<'a> {
     Beaten(&'a str),

@@ -8,7 +8,7 @@ use crate::advise::trial::PARTIAL_THAT_MATTERS;
 use crate::advise::{Advice, Remedy, RemedyKind, Verdict};
 use crate::quantities::{bytes, percent, seconds};
 
-/// The share of the blocks used that are written below which a larger cache cannot absorb more writes.
+/// If less than this share of the used blocks is written, a larger cache cannot absorb more writes.
 const WRITTEN_THAT_MATTERS: f64 = 0.05;
 
 /// Returns whether flash would help, in one line; `None` if the trace does not tell, or if the

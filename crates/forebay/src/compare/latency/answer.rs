@@ -28,7 +28,7 @@ pub enum LatencyChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GroupKind {
-    /// No common property: all reads and writes.
+    /// All reads and writes.
     All,
     /// The operation: reads or writes.
     Operation,
@@ -45,7 +45,8 @@ pub struct LatencyAnswer {
     pub text: String,
     /// Whether latencies are higher or lower in the second trace.
     pub change: LatencyChange,
-    /// The groups whose latencies changed, if others' did not, as in "reads of postgres".
+    /// The groups whose latencies changed, if those of other groups did not, as in "reads of
+    /// postgres".
     pub changed_for: Option<String>,
     /// Set if the second trace has another mix of groups of this kind, such as more slow writes,
     /// while hardly any of the groups changed by itself.

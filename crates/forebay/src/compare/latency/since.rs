@@ -139,8 +139,8 @@ fn best_span(values: &[f64], family: Family) -> Option<Span> {
     sided.filter(|best| best.explained.is_finite())
 }
 
-/// Returns whether fewer than 1 % of the random orders have a span of the family that explains as
-/// much.
+/// Returns whether fewer than 1 % of random orders contain a span of the family that explains as
+/// much of the variance.
 fn is_beyond_chance(values: &[f64], explained: f64, family: Family) -> bool {
     let mut random = Random(1);
     let mut shuffled = values.to_vec();

@@ -40,7 +40,7 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
     };
     let fits = |text: &String| text.split_whitespace().count() <= WORDS_MAX;
     let without_size = match whom.rfind(" of up to ").or(whom.rfind(" of over ")) {
-        // Without its size, "requests" names no part of the load.
+        // Without a size, "requests" does not identify a part of the load.
         Some(end) if whom[..end] == *", mainly requests" => String::new(),
         Some(end) => whom[..end].to_string(),
         None => whom.clone(),

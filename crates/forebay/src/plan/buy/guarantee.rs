@@ -190,7 +190,7 @@ struct Load {
     op: Op,
     depth: u32,
     within: Nanos,
-    /// The measurement may end early once more than this share of requests is late.
+    /// The share of late requests above which the measurement may end early.
     late_share_max: f64,
 }
 
@@ -235,7 +235,7 @@ struct AtDepth<'o> {
     blocks: u64,
     state: u64,
     begun: u64,
-    /// The number of requests after which there are no more.
+    /// The number of requests to send.
     count: u64,
     due: Vec<Nanos>,
     is_over: &'o Cell<bool>,
@@ -268,7 +268,7 @@ impl Workload for AtDepth<'_> {
     }
 
     fn take(&mut self) -> Request {
-        // Marsaglia's xorshift64, so that every run has the same requests.
+        // Marsaglia's xorshift64, so that every run issues the same requests.
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;

@@ -60,8 +60,8 @@ impl Reliability {
     ) -> f64 {
         let (by_drives, by_sectors) =
             self.losses_per_year((survives, chunks), capacity_bytes, data_bytes);
-        // All units fail equally often, and each failure loses all data instead of the missing
-        // share of one unit.
+        // All units fail equally often, and each failure loses all data, not only the missing share
+        // of one unit.
         let units = drives as f64 / (chunks as f64 + survives as f64);
         let missing = (survives as f64 + 1.0) / (chunks as f64 + survives as f64);
         by_drives / missing * units.max(1.0) + by_sectors

@@ -16,7 +16,7 @@ use crate::quantities::{bound, bytes, promised, significant};
 
 /// The number of rows shown on the first screen of a terminal.
 pub(super) const FIRST_ROWS: usize = 3;
-/// The most notes that are shown on the first screen of a terminal.
+/// The maximum number of notes on the first screen of a terminal.
 const FIRST_NOTES: usize = 1;
 
 /// Builds the page of `answer`; `written` is a sentence that names the configuration files written.

@@ -10,7 +10,7 @@ use crate::quantities::{self, achieved, counted};
 /// How many of the [`reasons`] appear on the first screen.
 pub(super) const REASONS_FIRST: usize = 2;
 
-/// Explains what the answer means and what it is based on; one or two sentences per entry.
+/// Explains the meaning of the answer and the evidence for it; one or two sentences per entry.
 pub(super) fn reasons(
     rows: &[BuyRow],
     needs: &[ClientNeed],
@@ -95,7 +95,8 @@ fn failures(best: &BuyRow) -> String {
     }
 }
 
-/// Warns if the drives have too little headroom and no number that was tried has more.
+/// Warns if the drives have too little headroom and no other number of drives that was tried has
+/// more.
 pub(super) fn too_busy(best: &BuyRow, rows: &[BuyRow]) -> Option<String> {
     // Other drives may have the headroom, but cost more than the budget.
     let is_roomy = |row: &BuyRow| row.has_headroom && row.drives.is_some();

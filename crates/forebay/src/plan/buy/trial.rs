@@ -74,7 +74,7 @@ impl<'a, 't> Trial<'a, 't> {
         Trial { case, counted, tell, known: BTreeMap::new() }
     }
 
-    /// Finds the least number of drives and what determines it.
+    /// Finds the least number of drives, and the requirement that determines it.
     pub(super) fn find(&mut self) -> Result<TrialResult, Error> {
         let bytes = self.bytes();
         let needed = (bytes as f64 * self.case.clients.scale * self.case.growth).ceil() as u64;

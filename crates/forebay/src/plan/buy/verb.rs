@@ -242,7 +242,7 @@ impl Verb for BuyAsk {
         session.begin("simulating", None);
         let answer =
             answer(&inputs, &question, &mut |told: &ProgressReport| session.progress(told))?;
-        // Cautions that the page shows first are no warnings as well.
+        // Do not repeat cautions that the page shows first as warnings.
         let first = page::of_size(&answer);
         let others = answer.cautions.iter().filter(|said| !first.contains(said)).cloned();
         warn_all(session, Path::new(""), &others.collect::<Vec<_>>());

@@ -22,7 +22,7 @@ use crate::plan::costed::Costs;
 use crate::plan::costed::consolidate::Consolidation as SpeedConsolidation;
 use crate::quantities::{bound, promised, significant};
 
-/// What the page is built from.
+/// The data from which the page is built.
 pub(super) struct Shown<'a> {
     /// The arrival times of the clients' requests.
     pub(super) clients: &'a [&'a ArrivalTimes],

@@ -12,7 +12,8 @@ impl DevicesRow {
     }
 }
 
-/// Adds to a headline that gives the number of devices and what one fewer would do.
+/// Adds sentences to a headline that states the number of devices and the result with one device
+/// less.
 pub(in crate::plan) fn beside_headline(
     row: &DevicesRow,
     device: &str,

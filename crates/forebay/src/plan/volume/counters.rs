@@ -49,7 +49,7 @@ impl Sample {
     }
 }
 
-/// A description of a file of counters, and of what was left out.
+/// A description of a file of counters, and of the rows that were left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CountersRead {
     /// The format of the file.
@@ -93,7 +93,7 @@ impl Counters {
     }
 }
 
-/// What the figures in a file count.
+/// The meaning of the figures in a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meaning {
     /// Rates per second since the previous reading.

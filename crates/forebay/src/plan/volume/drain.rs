@@ -190,7 +190,7 @@ fn later(a_ns: f64, b_ns: f64) -> f64 {
     if a_ns > b_ns { a_ns } else { b_ns }
 }
 
-/// The longest delays of reads, and of all other requests, that are still in time.
+/// The longest delays of reads, and of all other requests, that still keep the promise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits([f64; 2]);
 

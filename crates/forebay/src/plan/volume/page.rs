@@ -189,8 +189,8 @@ const OTHER_LINES: usize = 8;
 
 /// Returns the number of lines that `text` takes on a terminal.
 fn lines_of(text: &str) -> usize {
-    // Lines are broken between words, so assume that they are a little shorter than the screen is
-    // wide.
+    // Lines are broken between words, so assume that they are a little shorter than the width of
+    // the screen.
     text.chars().count().div_ceil(COMMAND_COLUMNS)
 }
 

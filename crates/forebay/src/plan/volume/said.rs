@@ -108,7 +108,7 @@ fn of_current(best: &VolumeRow, current: &[VolumeRow]) -> Option<String> {
     let mut change = both.filter(|_| is_one).map_or(String::new(), |(now, then)| {
         let word = if then <= now { "less" } else { "more" };
         let currency = best.setting.currency.clone().unwrap_or_default();
-        // Another setting of the same type is not another volume.
+        // Another setting of the same type does not count as another volume.
         let costs = match best.kind == same.kind {
             true => format!("{} cost", choice(&best.setting)),
             false => format!("{} costs", best.kind),
