@@ -149,7 +149,7 @@ impl Address {
                             // The file was left behind by a server that was killed.
                             std::fs::remove_file(path).map_err(|error| {
                                 unfit(format!(
-                                    "{told}: cannot remove the socket of an earlier server: {error}"
+                                    "{told}: cannot remove the stale socket of an earlier server: {error}"
                                 ))
                             })?;
                         }
@@ -185,8 +185,8 @@ impl Address {
         let most = PATH_MAX - (control::beside(path).as_os_str().len() - bytes);
         if bytes > most {
             return Err(unfit(format!(
-                "{told}: got a path of {bytes} bytes for a socket, expected at most {most}; name a \
-                 shorter one"
+                "{told}: got a socket path of {bytes} bytes, expected at most {most}; use a shorter \
+                 path"
             )));
         }
         // A folder that may not be listed may still be used.
@@ -282,8 +282,8 @@ fn refuse_others(sockets: &[OwnedFd], listen: &[Address]) -> Result<(), Error> {
     let got = Address::of(other).map_or_else(|| "another socket".into(), |other| shown(&other));
     let expected = listen.iter().map(shown).collect::<Vec<_>>().join(" and ");
     Err(unfit(format!(
-        "the socket unit (LISTEN_FDS) listens at {got}, but the server is to listen at {expected}; \
-         use the same address in both"
+        "the socket unit (LISTEN_FDS) listens at {got}, but the server is configured to listen at {expected}; \
+         use the same address for both"
     )))
 }
 
@@ -468,7 +468,7 @@ mod tests {
         let other = Address::Unix(folder.path().join("other"));
         let said = refuse_others(&sockets[..1], &[other]).unwrap_err().to_string();
         assert!(
-            said.contains("but the server is to listen at") && said.contains("/other"),
+            said.contains("but the server is configured to listen at") && said.contains("/other"),
             "{said}"
         );
     }

@@ -98,7 +98,7 @@ impl Policies {
             return Ok(policy);
         }
         Err(unfit(format!(
-            "'{spec}': got a shaper that needs several servers of its own rates, expected one that shares one disk"
+            "'{spec}': got a shaper that needs several servers with their own rates, expected a shaper for a single disk"
         )))
     }
 }

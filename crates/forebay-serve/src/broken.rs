@@ -243,7 +243,7 @@ fn neighbor(exports: &[&ExportFigures], minute: &[Counts], at: usize) -> String 
     let busy = busy.filter(|other| !minute[*other].is_within_promise());
     let busiest = busy.max_by(|one, other| minute[*one].disk_s.total_cmp(&minute[*other].disk_s));
     let Some(other) = busiest else {
-        return "no other export was busy beyond its promise, so the disk does not answer, or \
+        return "no other export exceeded its promise, so the disk does not respond, or \
                 capacity_iops is too high"
             .into();
     };
@@ -322,8 +322,8 @@ mod tests {
         assert_eq!(
             look(121, 1),
             [
-                "1 of 1 kept request took longer than 10 ms (1 is still outstanding); no other export was busy beyond its promise, \
-                so the disk does not answer, or capacity_iops is too high"
+                "1 of 1 kept request took longer than 10 ms (1 is still outstanding); no other export exceeded its promise, so the \
+                disk does not respond, or capacity_iops is too high"
             ]
         );
         assert_eq!(look(181, 1).len(), 1, "and for another minute");

@@ -138,8 +138,8 @@ impl Devices {
         };
         if !self.control.has_limits(id, limits).map_err(failed)? {
             return Err(unfit(format!(
-                "{name}: waits for export '{}' with the size and block size that it had before; \
-                 restore them, or remove the device with `forebay detach {name}`",
+                "{name}: waits for export '{}' with its previous size and block size; restore \
+                 them, or remove the device with `forebay detach {name}`",
                 wanted.export.name
             ))
             .of(&wanted.back));
@@ -155,7 +155,7 @@ impl Devices {
                 }
                 Err(error) if error.kind() == ErrorKind::ResourceBusy => {
                     return Err(unfit(format!(
-                        "{name}: process {} serves it; stop that first",
+                        "{name}: process {} serves it; stop that process first",
                         info.server_pid
                     ))
                     .of(&wanted.back));
@@ -229,9 +229,7 @@ pub fn detach(device: &Path) -> Result<(), Error> {
     }
     let id = device.to_str().and_then(|name| name.strip_prefix("/dev/ublkb")?.parse().ok());
     let Some(id) = id else {
-        return Err(unfit(format!(
-            "{shown}: expected /dev/ublkb0 or /dev/nbd0, or another number"
-        )));
+        return Err(unfit(format!("{shown}: expected a device such as /dev/ublkb0 or /dev/nbd0")));
     };
     let mut control = Control::open().map_err(|error| unfit(refused(&error)))?;
     let info = control.info(id).map_err(|_| unfit(format!("{shown}: there is no such device")))?;
@@ -243,8 +241,8 @@ pub fn detach(device: &Path) -> Result<(), Error> {
     }
     if is_used(device) {
         return Err(unfit(format!(
-            "{shown}: is in use, for example mounted; unmount it first, for which its server may \
-             have to run"
+            "{shown}: is in use, for example mounted; unmount it first, which may require its server \
+             to run"
         )));
     }
     let failed = |error| unfit(format!("{shown}: it cannot be removed: {error}"));

@@ -24,7 +24,7 @@ impl Driver {
         progress: &mut dyn FnMut(Value) -> bool,
     ) -> Result<Value, Error> {
         if !keeps_data(&self.current().policy) {
-            return Err(unfit(format!("'{}': its disk has all data already", self.name)));
+            return Err(unfit(format!("'{}': all data is already on its disk", self.name)));
         }
         self.order_volume(VolumeOrder::Drain)?;
         let first = self.blocks_on_flash()?;

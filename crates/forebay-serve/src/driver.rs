@@ -418,7 +418,7 @@ fn closed(failed: Option<(Op, Fault)>) -> Result<(), Error> {
         }
         (Op::Open, Fault::Media) => {
             "it could not be opened: its placement log is damaged, unreadable, or older than the \
-             disk's mark (docs/placement-log.md says what you can do)"
+             disk's mark (see docs/placement-log.md for what to do)"
         }
         (_, Fault::Full) => {
             return Err(Error::Disks(

@@ -168,7 +168,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
         if back.name.is_empty() {
             return Err(wrong(
                 *at,
-                &"name: got an empty name, expected one for messages and exports",
+                &"name: got an empty name, expected a name for messages and exports",
             ));
         }
         if backs[..nth].iter().any(|(_, other)| other.name == back.name) {

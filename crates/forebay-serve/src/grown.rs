@@ -32,7 +32,7 @@ impl Running {
         };
         let unused = unused.map(|why| {
             let more = quantities::bytes(more as f64);
-            format!("'{}': its disk has grown by {more}, which stay unused: {why}", back.name)
+            format!("'{}': its disk has grown by {more}, which remain unused: {why}", back.name)
         });
         if unused.is_none() {
             driver.order(Order::Enlarge(bytes))?;
@@ -75,7 +75,7 @@ fn waits_for(back: &Back, policies: &Policies, before: u64) -> String {
     };
     match flash {
         Some(flash) => format!(
-            "'{}' on {} is bound to a disk of {before} bytes, and a start may require that size",
+            "'{}' on {} is bound to a disk of {before} bytes, and the next start may require that size",
             back.policy,
             flash.display()
         ),

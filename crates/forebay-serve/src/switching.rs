@@ -31,7 +31,7 @@ impl Switching {
         match driver.switching.swap(true, Ordering::SeqCst) {
             false => Ok(Switching(Arc::clone(driver))),
             true => Err(unfit(format!(
-                "'{}': its policy is being switched already; try again later",
+                "'{}': its policy is already being switched; try again later",
                 driver.name
             ))),
         }

@@ -464,7 +464,7 @@ impl ServedVolume {
         let drive = self.drive(which)?;
         match drive.state {
             ServedDriveState::Leaving => Err(unfit(format!(
-                "'{}': drive {} is leaving the volume already",
+                "'{}': drive {} is already being removed from the volume",
                 self.name, drive.number
             ))),
             _ => Ok(drive),
@@ -486,12 +486,12 @@ impl ServedVolume {
             return match missing[..] {
                 [one] => Ok(one),
                 [] => Err(unfit(format!(
-                    "'{name}': no drive is missing, so the drive to replace has to be named; its \
-                     drives are {}",
+                    "'{name}': no drive is missing, so the drive to replace must be specified; the \
+                     volume's drives are {}",
                     listed(&members)
                 ))),
                 _ => Err(unfit(format!(
-                    "'{name}': drives {} are missing; name the one to replace",
+                    "'{name}': drives {} are missing; specify which one to replace",
                     listed(&missing)
                 ))),
             };
@@ -506,7 +506,7 @@ impl ServedVolume {
         };
         members.iter().copied().find(is_it_of).ok_or_else(|| {
             unfit(format!(
-                "'{name}': got '{which}', expected the number or path of a drive of it: {}",
+                "'{name}': got '{which}', expected the number or path of one of its drives: {}",
                 listed(&members)
             ))
         })

@@ -283,7 +283,7 @@ fn stack(
     build: impl FnOnce(&str) -> Result<AnyPolicy, SpecError>,
 ) -> Result<AnyPolicy, SpecError> {
     if Spec::parse(over).is_ok_and(|inner| shapers::is_shaper(inner.name())) {
-        let what = "over: got a shaper above a shaper, expected a scheduler or a placement";
+        let what = "over: got a shaper on top of a shaper, expected a scheduler or a placement";
         return Err(SpecError(format!("'{}': {what}", spec.text())));
     }
     build(over).map_err(|error| SpecError(format!("'{}': over: {error}", spec.text())))

@@ -464,7 +464,7 @@ impl<C: Cache> Placement for Cached<C> {
                 self.draining.get_or_insert(0);
                 Ok(())
             }
-            VolumeOrder::Drain => Err("its disk has all data already".into()),
+            VolumeOrder::Drain => Err("all data is already on its disk".into()),
             _ => Err("it is a cache, expected a volume".into()),
         }
     }

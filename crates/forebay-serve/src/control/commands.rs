@@ -135,7 +135,7 @@ impl Command {
     pub(super) fn parse(line: &[u8]) -> Result<Command, String> {
         let wrong = |error: serde_json::Error| {
             format!(
-                "got a command that cannot be read ({error}), expected for example \
+                "got an invalid command ({error}), expected a command such as \
                  {{\"version\": {VERSION}, \"command\": \"figures\"}}"
             )
         };

@@ -150,7 +150,7 @@ mod tests {
             (DISK.replace("\"data\"", "\"\""), "name: got an empty name"),
             (
                 format!("socket_mode = \"0\"\n{DISK}"),
-                "socket_mode: got '0', with which nobody may connect",
+                "socket_mode: got '0', which lets nobody connect",
             ),
         ] {
             let said = said(&text);
