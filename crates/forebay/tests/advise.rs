@@ -632,7 +632,7 @@ fn a_distant_request_changes_neither_the_drive_nor_what_it_does() {
         let with = input(near(base), &far);
         let (device, reason) = default_device(&with, None, Setup::default(), &mut unheard).unwrap();
         assert_eq!(device.name, smallest.name, "{reason}");
-        assert!(reason.contains("long gaps left out"), "{reason}");
+        assert!(reason.contains("excluding long gaps"), "{reason}");
         let (own, others) = (busy_s(&with, &device), busy_s(&plain, &smallest));
         assert!((own / others - 1.0).abs() < 0.05, "{far:?}: {own} s, {others} s");
     }

@@ -164,9 +164,11 @@ fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, &'static str
     }
     let beyond = format!("; the trace reaches beyond it (see {})", named("map"));
     match (used, drives.len()) {
-        (Some(at), _) => Ok((at, "holds what the trace uses, long gaps left out", beyond)),
+        (Some(at), _) => {
+            Ok((at, "holds the areas that the trace uses, excluding long gaps", beyond))
+        }
         (None, 0) => Err(Error::Unfit("no drives are bundled".to_string())),
-        (None, count) => Ok((count - 1, "is not too small for most of it", beyond)),
+        (None, count) => Ok((count - 1, "holds most of the trace", beyond)),
     }
 }
 

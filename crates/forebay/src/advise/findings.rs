@@ -112,7 +112,7 @@ impl Case<'_> {
             );
         }
         format!(
-            "This {} cannot keep up with the recording: {} it falls up to {} behind with requests as recorded, and is done after {} \
+            "This {} cannot keep up with the recording: {} it falls up to {} behind with requests as recorded, and finishes after {} \
              instead of {}. ",
             self.drive(),
             under(&run.policy),
@@ -131,8 +131,8 @@ impl Case<'_> {
         }
         for remedy in recommended().filter(|one| one.kind == RemedyKind::Defragmentation) {
             free += &format!(
-                " Defragment: {} moved once save {} of the time under {}, on requests that it did \
-                 not learn from.",
+                " Defragment: {} moved once save {} of the time under {}, on requests that were not \
+                 used to choose the blocks.",
                 bytes(remedy.moved_bytes as f64),
                 percent(remedy.gain_over_free_share.unwrap_or(0.0)),
                 remedy.policy,
@@ -228,7 +228,7 @@ impl Case<'_> {
         match self.uncertain.and_then(|uncertain| uncertain.depends_on) {
             Some(DependsOn::Replay) => "It depends on whether requests wait for one another.",
             Some(DependsOn::Drive) => {
-                "It depends on how the drive chooses among its commands, which its data sheet does not say."
+                "It depends on how the drive chooses among its commands, which its data sheet does not specify."
             }
             None => "No gain is certain.",
         }
@@ -527,8 +527,8 @@ impl Case<'_> {
         Some(format!(
             "{} is simulated as `forebay serve` runs it: all requests in one stream, {} each on \
              the way to the server and back, and a queue of 128 requests, as Linux has for a \
-             served device. With this queue, mq-deadline takes {}: only what {} saves beyond that \
-             is due to its order.",
+             served device. With this queue, mq-deadline takes {}: only the additional savings of \
+             {} are due to its order.",
             self.chosen.policy,
             seconds(SERVE_ROUND_TRIP.as_secs_f64()),
             self.comes_to(run),

@@ -42,7 +42,7 @@ enum Counts {
 pub(super) enum NoNeed {
     /// The model answers fast.
     Fast,
-    /// The model has a long tail, but the recorded requests were answered fast.
+    /// The model has a long tail, but the recorded requests were answered quickly.
     RecordedFast,
 }
 
@@ -131,7 +131,7 @@ impl Need {
         let idle = "the disk is mostly idle";
         let fast = match self.none() {
             Some(NoNeed::Fast) => Some("answers about as fast as a disk can"),
-            Some(NoNeed::RecordedFast) => Some("the recorded requests were answered fast"),
+            Some(NoNeed::RecordedFast) => Some("the recorded requests were answered quickly"),
             None => None,
         };
         if let Some(fast) = fast {

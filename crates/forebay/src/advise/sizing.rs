@@ -104,7 +104,7 @@ impl Sizing {
             return self.growth();
         }
         if self.hit_share_max == 0.0 {
-            return "no block is used twice, so a cache finds nothing".to_string();
+            return "no block is used twice, so a cache has no hits".to_string();
         }
         format!(
             "nearly every block is used only once, so no cache finds more than {} of the blocks used ({} blocks, {} \

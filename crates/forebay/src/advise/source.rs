@@ -146,7 +146,7 @@ impl ScatteredReads {
         match self.reads {
             0 | TOO_FEW.. => String::new(),
             reads => format!(
-                "a disk, for lack of evidence: the trace has only {} with a latency; ",
+                "a disk, for lack of evidence: the trace has only {} with a recorded latency; ",
                 counted(reads, "non-sequential read")
             ),
         }
@@ -168,7 +168,7 @@ impl ScatteredReads {
         let (other, bound) = (name_one(), percent(FLASH_SHARE));
         Some(match (is_flash, is_clear) {
             (true, true) => RecordedOn::Flash(format!(
-                "flash, judging by the trace: {reads}, which no disk can do; {other}"
+                "flash, judging by the trace: {reads}, which is impossible for a disk; {other}"
             )),
             (true, false) => RecordedOn::Flash(format!(
                 "flash, by a narrow margin: {reads} (from {bound} on, Forebay assumes flash); {other}"

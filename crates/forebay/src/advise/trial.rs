@@ -164,7 +164,7 @@ impl Trial<'_> {
         if requests < TOO_FEW {
             let few = counted(requests, "request");
             return Some(format!(
-                "Not tried: {few} would say nothing; at least {TOO_FEW} are needed."
+                "Not tried: {few} would not allow a conclusion; at least {TOO_FEW} are needed."
             ));
         }
         (self.device.model.cylinders() == 0).then(|| {
@@ -219,7 +219,7 @@ impl Trial<'_> {
         let figure = |name: &str| run.placement.get(name).copied().unwrap_or(0.0);
         let needed = figure("flash_used_bytes_max");
         let mut evidence = format!(
-            "{} of {} went to flash, {} of data at most at a time",
+            "{} of {} went to flash, with at most {} of data there at a time",
             counted((figure("offloaded_requests") + figure("flash_updates")) as u64, "piece"),
             counted(run.figures.writes, "write"),
             bytes(needed)
@@ -234,7 +234,7 @@ impl Trial<'_> {
         let why = match needed == 0.0 {
             true => Objection::new("It moved nothing to flash", "it moved nothing to flash"),
             false => Objection::new(
-                "In the kernel only: it works by process, which Forebay's server does not see",
+                "In the kernel only: it works per process, and Forebay's server does not know the processes",
                 "it works only in the kernel",
             ),
         };
@@ -508,7 +508,7 @@ impl Trial<'_> {
         };
         let but = match (at_ease, &against) {
             (true, _) => {
-                " Still nothing to gain from it: the disk is mostly idle and answers fast."
+                " There is still nothing to gain from it: the disk is mostly idle and answers quickly."
                     .to_string()
             }
             (_, Some(why)) => format!(" A gain is still not certain: {why}."),

@@ -174,7 +174,7 @@ impl ArrivalTimes {
 pub(super) fn own_clock(name: &Path, notes: &Notes) -> Result<Nanos, Error> {
     notes.began.ok_or_else(|| {
         Error::Unfit(format!(
-            "{}: got a trace that does not say when it began, expected one with its own clock, \
+            "{}: got a trace without an absolute start time, expected a trace with its own clock, \
              such as a log, or Parquet written by forebay convert; convert it again into a new \
              folder or file, leave {} out, or keep the volumes in one trace ({})",
             name.display(),
@@ -190,8 +190,8 @@ pub(super) fn timed(name: &Path, notes: &Notes) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Unfit(format!(
-        "{}: got a trace with no times, expected one that says when its requests arrive; without \
-         them, no time can be promised",
+        "{}: got a trace without times, expected a trace with arrival times, because promises about \
+         response times require them",
         name.display()
     )))
 }
@@ -206,8 +206,8 @@ pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), 
         _ => format!("expected a clock that steps by less than the {} promised", clock.within),
     };
     Err(Error::Unfit(format!(
-        "{}: {why}, so this cannot be computed; {expected}; promise more time, record with a finer clock, or \
-         pass {} if the requests really arrived at these times",
+        "{}: {why}, so this cannot be computed; {expected}; allow more time, record with a finer clock, or pass \
+         {} if the requests really arrived at these times",
         name.display(),
         named("trust_times=true")
     )))
@@ -217,8 +217,8 @@ pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), 
 /// one sentence each.
 pub(super) fn cautions(requests: u64, duration: Nanos, clock: Times) -> Vec<String> {
     match (requests, duration) {
-        (1, _) => vec!["it has only one request, which says nothing about a load".into()],
-        (requests, Nanos::ZERO) => vec![format!("all {requests} requests arrive at one instant")],
+        (1, _) => vec!["it has only one request, which does not describe a load".into()],
+        (requests, Nanos::ZERO) => vec![format!("all {requests} requests arrive at the same time")],
         _ => clock.caution_though().into_iter().collect(),
     }
 }

@@ -77,7 +77,7 @@ impl Candidate {
         let device = devices::open(name)?;
         if matches!(device.model, DeviceModel::Throttled(_)) {
             return Err(Error::Unfit(format!(
-                "{}: got {}, a volume that is rented, expected a drive; `forebay plan volume` finds \
+                "{}: got {}, a rented cloud volume, expected a drive; `forebay plan volume` finds \
                  the size and speed of volumes",
                 named("device"),
                 device.name

@@ -222,7 +222,7 @@ pub fn missing(rows: &[CapacityRow], doubt: Doubt) -> Vec<String> {
     let interval = doubt.bootstrap.is_some() && rows.iter().any(|row| row.interval.is_none());
     let check = doubt.hold_out.is_some() && rows.iter().any(|row| row.held_out.is_none());
     let said = [
-        (interval, "no interval is given if all requests arrive at one instant"),
+        (interval, "no interval is computed if all requests arrive at the same time"),
         (check, "no check is made if either part of the trace has no request"),
     ];
     said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, said)| said.to_string()).collect()

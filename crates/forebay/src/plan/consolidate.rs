@@ -299,8 +299,8 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
     if together && longest.as_secs_f64() > shortest.as_secs_f64() * (1.0 + DURATION_TOLERANCE) {
         said.push(format!(
             "The clients' traces last from {} to {}: once the shortest has ended, the others have \
-             the server to themselves, so together they look cheaper than they are; cut the traces \
-             to one length",
+             the server to themselves, so the result for all clients together is too low; cut the \
+             traces to the same length",
             seconds(shortest.as_secs_f64()),
             seconds(longest.as_secs_f64())
         ));
@@ -309,7 +309,7 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
         let apart = (0..clients.len()).filter(|one| is_apart(*one, clients));
         said.extend(apart.map(|one| {
             format!(
-                "{}: by its clock, it does not overlap any of the others; a trace converted to \
+                "{}: according to its clock, it does not overlap any of the other traces; a trace converted to \
                  Parquet keeps the clock of its source, other formats lose it",
                 clients[one].path.display()
             )

@@ -173,8 +173,8 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
 fn lasts(arrivals: &ArrivalTimes) -> Result<(), String> {
     match (arrivals.duration(), arrivals.requests()) {
         (Nanos::ZERO, requests) => Err(format!(
-            "got {} at one instant, expected a trace that lasts: watts are energy \
-             over time; take a longer one",
+            "got {} at a single time, expected a trace with a duration: power is \
+             energy divided by time; use a longer trace",
             counted(requests, "request")
         )),
         _ => Ok(()),
@@ -197,7 +197,8 @@ impl Power {
 }
 
 fn epoch_caution(epochs: usize) -> Option<String> {
-    let text = "one epoch only, so there is nothing to predict from; make them shorter";
+    let text =
+        "there is only one epoch, so there is no history for predictions; use shorter epochs";
     (epochs == 1).then(|| text.to_string())
 }
 

@@ -34,8 +34,9 @@ pub(super) struct PageInput<'a> {
 }
 
 /// The note for traces that do not name the submitters of requests.
-const ONE_LINE: &str = "The trace does not say who submitted requests, so all of them wait in one \
-                        line for a place in the queue. In Linux, one request of each task waits.";
+const ONE_LINE: &str = "The trace does not record which process submitted each request, so all \
+                        requests wait in a single line for a slot in the request queue. \
+                        In Linux, one request per task waits.";
 
 /// The maximum number of service classes that fit on the first screen.
 const CLASSES_MAX: usize = 8;

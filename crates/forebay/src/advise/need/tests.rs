@@ -125,7 +125,7 @@ fn a_stream_without_its_neighbor_has_to_gain_a_fifth_of_a_long_tail() {
         // On a mostly idle disk, only long tails count.
         (IDLE, (48.0, 12.0), false),
         (IDLE, (51.0, 12.0), true),
-        // Unless the recorded requests were answered fast.
+        // Unless the recorded requests were answered quickly.
         (Case { recorded_ms: Some([11.0, 0.5]), ..IDLE }, (51.0, 12.0), false),
         (Case { recorded_ms: Some([80.0, 0.5]), ..IDLE }, (51.0, 12.0), true),
         (Case { span_s: 4.5, ..busy }, (51.0, 12.0), false),

@@ -161,7 +161,7 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
         Some(_) if advice.is_other_device => {
             let device = &advice.device;
             let what = match advice.trust.is_checked {
-                true => format!("nothing: the recorded device is not like {device}"),
+                true => format!("nothing: the recorded device does not resemble {device}"),
                 false => {
                     format!("name your disk with {}: this answer is for {device}", named("device"))
                 }
@@ -180,7 +180,7 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
                 Some(pair) if pair.is_write_back() => {
                     "write to another disk, or less at once (vm.dirty_bytes)"
                 }
-                Some(_) => "run one of them at another time, or on another disk",
+                Some(_) => "run one of the two at another time, or on another disk",
             };
             terms.push(("Do now", format!("{what}: {}", why_nothing(advice))));
         }

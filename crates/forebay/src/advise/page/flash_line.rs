@@ -77,7 +77,7 @@ fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     // A larger cache still takes longer bursts of writes.
     let only_reads = written_share(remedy).is_some_and(|share| share < WRITTEN_THAT_MATTERS);
     if let Some(full) = full_bytes.filter(|_| advice.is_flash_size_named && only_reads) {
-        said += &format!("; more than {} finds no more blocks", bytes(full as f64));
+        said += &format!("; sizes above {} do not increase the hits", bytes(full as f64));
     }
     said
 }

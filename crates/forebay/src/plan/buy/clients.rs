@@ -259,7 +259,7 @@ impl<'a> Clients<'a> {
             let said = input.told_of_gaps()?;
             let (path, option) = (input.path.display(), named("gib"));
             Some(format!(
-                "{path}: {said} If your data fit into less, name the size ({option} {gib})."
+                "{path}: {said} If your data needs less space, specify its size ({option} {gib})."
             ))
         };
         self.inputs.iter().filter_map(told).collect()

@@ -342,7 +342,7 @@ pub(super) fn promise(needs: &[ClientNeed]) -> String {
     match (needs.len(), same) {
         (1, _) => one,
         (clients, true) => format!("{one} for each of {clients} clients"),
-        (clients, false) => format!("what each of {clients} clients is promised"),
+        (clients, false) => format!("the promise to each of {clients} clients"),
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn reasons(
     ];
     all.extend(question.budget.and_then(|budget| budget.roomiest(rows)));
     if question.growth != 1.0 {
-        all.push(format!("This is for {} times the load and the data.", question.growth));
+        all.push(format!("This answer is for {} times the load and the data.", question.growth));
     }
     all
 }
@@ -161,7 +161,7 @@ fn sharing_words(sharing: Sharing) -> &'static str {
 fn why(best: &BuyRow) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
     if (best.drives_for_redundancy, best.drives) == (Some(1), Some(1)) {
-        return "One drive holds the data and is fast enough.".to_string();
+        return "One drive has enough space and is fast enough.".to_string();
     }
     let redundancy = match best.survives {
         0 => String::new(),
@@ -248,7 +248,7 @@ fn sentence(
             "Too slow up to {drives_max} drives, even one request at a time (share of requests in time, worst client): {list}."
         ),
         BuyRefusal::Bytes => {
-            format!("Too small: the data need more than {drives_max} of {list}.")
+            format!("Too small: the data needs more than {drives_max} of {list}.")
         }
         BuyRefusal::MoreMight => format!(
             "Too slow with {drives_max} drives, but more may be enough (share of requests in time, worst client): {list}."

@@ -24,9 +24,11 @@ pub(in crate::plan) fn beside_headline(
         row.capacity_iops.map(|iops| format!("A server of constant rate would need {iops} IOPS."));
     let decides = match (row.binds?, row.devices_for_bytes, row.devices_for_time) {
         (Binds::Bytes, _, Some(time)) => {
-            Some(format!("The data decide: {time} would be fast enough."))
+            Some(format!("The amount of data determines the number: {time} would be fast enough."))
         }
-        (Binds::Time, Some(data), _) => Some(format!("{data} {device} would hold the data.")),
+        (Binds::Time, Some(data), _) => {
+            Some(format!("{data} {device} would be enough for the data."))
+        }
         _ => None,
     };
     let price = row.price.map(|price| {
@@ -84,7 +86,7 @@ fn write_cache(row: &DevicesRow, devices: usize, max: usize) -> Option<String> {
         }
     };
     Some(format!(
-        " The drive's write cache decides: {takes}. A power cut loses writes in the cache that were not flushed."
+        " The result depends on the drive's write cache: {takes}. A power cut loses writes in the cache that were not flushed."
     ))
 }
 
@@ -104,7 +106,7 @@ fn refusal(row: &DevicesRow, device: &str, max: usize) -> String {
             named("devices_max")
         ),
         (_, Some(bytes)) if bytes > max as u64 => format!(
-            "the data alone need {bytes} {device}, more than the {max} allowed; raise {}.",
+            "the data alone needs {bytes} {device}, more than the {max} allowed; raise {}.",
             named("devices_max")
         ),
         _ if row.apart_fraction.is_some_and(|apart| apart < row.fraction) => format!(

@@ -56,9 +56,9 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
     page
 }
 
-const HOW: &str = "Requests that the server of one tier cannot answer in time go to the server of the next tier. Three ways \
-    are compared: separate servers, where tiers may share one; one server that takes requests as they come; and one server \
-    on which Miser lends the slack of early tiers to later ones. Below the capacity that the most expensive tier needs \
+const HOW: &str = "Requests that the server of one tier cannot answer in time go to the server of the next tier. Three methods \
+    are compared: separate servers, some of which tiers may share; one server that serves requests first come, first \
+    served; and one server on which Miser lends the slack of earlier tiers to later ones. Below the capacity that the most expensive tier needs \
     alone, no scheduler keeps the promise.";
 
 fn tier_in_words(tier: &TierResult) -> String {

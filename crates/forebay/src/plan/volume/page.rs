@@ -17,12 +17,12 @@ const COMMAND_COLUMNS: usize = 74;
 
 const HOW: &str = "A volume is a list of token buckets: a request passes when no bucket is overdrawn and is then charged to \
     all of them, so it may wait for operations and for bytes. IOPS and throughput are searched together, because the least \
-    of each alone is not enough for both. Every setting, and those one step below it, were replayed on the simulated volume.";
+    of each alone is not enough for both. Every setting, and the settings one step below it, were replayed on the simulated volume.";
 
 const HOW_COUNTERS: &str = "A volume is a list of token buckets. The requests of an interval that \
     are in time pass each bucket between the beginning of the interval and its end plus the bound \
-    of the promise; whatever the bucket cannot let pass by then is late, however the requests \
-    arrived. The settings are the lowest at which no more requests are late than the promise \
+    of the promise; the requests that a bucket cannot admit by then are late, whatever their \
+    arrival times were. The settings are the lowest at which no more requests are late than the promise \
     allows.";
 
 /// Builds the page of `answer`.
@@ -49,7 +49,8 @@ pub(super) fn page(answer: &Answer) -> Page {
     for depth_ms in &answer.depths_ms {
         let rows: Vec<&VolumeRow> =
             answer.rows.iter().filter(|row| row.depth_ms == *depth_ms).collect();
-        let title = format!("Every type, if {} passes at once beyond the rate", passes(*depth_ms));
+        let title =
+            format!("All types, if bursts of {} beyond the rate pass at once", passes(*depth_ms));
         page.add(&title, Place::Detail, vec![Block::Table(in_detail(&rows, answer.provider))]);
     }
     if let Some(best) = best.filter(|best| !best.cheaper.is_empty()) {

@@ -156,7 +156,9 @@ fn decides(best: &VolumeRow) -> String {
     let (Some(_), Some(ops)) = (best.decides, best.delay_ops_share) else {
         let is_used_up = best.cheaper.iter().any(|of| of.uses_up_credit);
         return match best.smallest.is_some() || best.setting.is_fixed {
-            _ if is_used_up => "No request waits, but less would use up the credit.".into(),
+            _ if is_used_up => {
+                "No request waits, but a smaller setting would use up the credit.".into()
+            }
             true => "No request waits.".into(),
             false => "The smallest setting of this type is enough.".into(),
         };
@@ -199,7 +201,7 @@ fn depth(best: &VolumeRow, rows: &[VolumeRow]) -> Option<String> {
     let others = || rows.iter().filter(|row| row.depth_ms != best.depth_ms);
     let depth_ms = others().map(|row| row.depth_ms).reduce(f64::max)?;
     let [less, more] = [best.depth_ms, depth_ms].map(passes);
-    let unknown = "No provider says how much passes at once beyond the rate";
+    let unknown = "Providers do not document how large a burst beyond the rate passes at once";
     let cheapest = others().find(|row| row.depth_ms == depth_ms && row.keeps);
     let is_priced = |row: &&VolumeRow| row.setting.price_month.is_some();
     if let Some(cheapest) = cheapest.filter(|row| row.kind != best.kind).filter(is_priced) {
@@ -262,7 +264,7 @@ pub(super) fn gaps(used: (u64, u64), question: &Question<'_>) -> Option<String> 
     (!question.is_size_given && used_gib <= gib / 2).then(|| {
         format!(
             "The {gib} GiB are the highest address of the trace. Without long unused gaps it is {}, of \
-             which requests touch {}. If your data fit into less, name the size ({} {used_gib}).",
+             which requests touch {}. If your data needs less space, specify its size ({} {used_gib}).",
             bytes(used_bytes),
             bytes(touched),
             named("gib")
@@ -293,7 +295,7 @@ fn interval(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
     let currency = best.setting.currency.as_ref()?;
     Some(format!(
         "In {} of resamples of the trace, {} costs {} to {}; bursts that are too rare to appear in \
-         it may cost more.",
+         the trace may cost more.",
         percent(level),
         best.kind,
         money(low, currency),
@@ -333,8 +335,8 @@ fn closest(rows: &[VolumeRow], question: &Question<'_>) -> Option<String> {
         rows.iter().map(|row| row.base_read_ms.min(row.base_write_ms)).reduce(f64::min)?;
     if base_ms > question.within.as_millis_f64() {
         return Some(format!(
-            "No volume answers a single request in time: the fastest takes {} even if nothing waits \
-             (assumed; {} sets another latency).",
+            "No volume answers even a single request in time: the fastest one takes {} without any \
+             queueing (assumed; set another latency with {}).",
             millis(base_ms),
             named("base_latency")
         ));
