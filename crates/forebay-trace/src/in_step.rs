@@ -242,8 +242,8 @@ impl InStep {
         })?;
         Some(format!(
             "volumes {one} and {other} move in step, with the same operations and lengths at nearly \
-             the same times: unless they are halves of a mirror, one is a layer above the other (LVM, \
-             md, dm-crypt), and each request counts twice; {} reads only one of them",
+             the same times: unless they are halves of a mirror, one of them is a layer above the other \
+             (LVM, md, dm-crypt), and each request counts twice; {} reads only one of them",
             forebay_ask::named("only_volume=NAME")
         ))
     }

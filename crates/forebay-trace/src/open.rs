@@ -302,7 +302,7 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
             got: format!("the header {}, which has no sectors", shorten(header)),
             expected: "SECTOR and BYTES, as bcc's biosnoop prints them".into(),
             hint:
-                "bpftrace's biosnoop.bt does not record where requests are: use biosnoop of bcc or \
+                "bpftrace's biosnoop.bt does not record the offsets of requests: use biosnoop of bcc or \
                    libbpf-tools, perf or blktrace"
                     .into(),
         });

@@ -208,7 +208,7 @@ impl Served {
                     place: Place::File,
                     got: format!("no request of an export of the configuration, only {streams}"),
                     expected: format!("streams with the names of its exports: {exports}"),
-                    hint: "give the configuration under which the trace was recorded".into(),
+                    hint: "specify the configuration under which the trace was recorded".into(),
                 });
             }
             notes.warnings.push(format!(
@@ -370,8 +370,8 @@ mod tests {
         assert_eq!(
             said,
             "asked.csv: got no request of an export of the configuration, only streams 'db#1' and \
-             'db#2', expected streams with the names of its exports: 'dbx' and 'x'; give the \
-             configuration under which the trace was recorded"
+             'db#2', expected streams with the names of its exports: 'dbx' and 'x'; specify \
+             the configuration under which the trace was recorded"
         );
         let said = read(&[""], &["x"], ServedStreams::Exports).unwrap_err();
         assert!(said.contains("only requests without the name of a stream"), "{said}");

@@ -164,7 +164,7 @@ impl Declaration {
             }
             ([], []) => {
                 self.set("op=OP");
-                self.advise("read or write for OP if all requests do the same");
+                self.advise("read or write for OP if all requests have the same operation");
             }
             (ops, pairs) => {
                 let columns = self.list(if ops.is_empty() { pairs } else { ops });
@@ -295,4 +295,4 @@ impl Declaration {
 
 /// The advice about the units of offsets and lengths.
 pub(crate) const LENGTH_UNITS: &str =
-    "bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that of offsets and lengths";
+    "bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for the UNIT of offsets and lengths";

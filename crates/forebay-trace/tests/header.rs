@@ -268,13 +268,13 @@ fn ambiguous_names_are_rejected_with_the_declaration_to_write() {
             "time_us;rw;block;blocks",
             "expected a name that gives the unit of \"block\", and a name that gives the unit of \
              \"blocks\"; or write --columns at:us,op,offset:UNIT,len:UNIT,sep=semicolon,skip=1, \
-             with bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that of offsets \
+             with bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for the UNIT of offsets \
              and lengths",
         ),
         (
             "time_us,offset,size",
             "expected a name for the operation (op, rw, is_write, ...); or write --columns at:us,offset,len,op=OP,skip=1, with \
-             read or write for OP if all requests do the same",
+             read or write for OP if all requests have the same operation",
         ),
         (
             "lba,op,sectors",

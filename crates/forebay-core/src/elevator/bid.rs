@@ -39,8 +39,9 @@ use crate::contract::time::Nanos;
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::whole("history", 8, 1)
         .about("a stream's wait is the mean of this many gaps between its requests; up to 32"),
-    Parameter::millis("wait-ms", 5.0)
-        .about("the wait until this many gaps are known; the paper's savings need about 50"),
+    Parameter::millis("wait-ms", 5.0).about(
+        "the wait used until this many gaps are known; the paper's savings require about 50",
+    ),
     Parameter::millis("read-deadline-ms", 500.0).about(
         "the time after which a stream's staged requests join the queue for the disk if \
             they include a read",
@@ -55,8 +56,8 @@ impl Scheduler for Bid {
     const LISTED: Listed = Listed {
         name: "bid",
         origin: Origin::KernelOnly,
-        summary: "BID-HDD: stages each process separately and flushes it as a whole; waits if \
-            that is expected to pay",
+        summary: "BID-HDD: stages the requests of each process separately and flushes them \
+            together; waits if a gain is expected",
         parameters: &[PARAMETERS],
     };
 

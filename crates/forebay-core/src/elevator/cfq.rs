@@ -1,4 +1,4 @@
-//! CFQ: streams take turns, each alone with the disk for a slice of time.
+//! CFQ: streams take turns; each has exclusive use of the disk for a slice of time.
 //!
 //! Source: Linux `cfq-iosched` of the single-queue block layer (3.x and 4.x) as described in its
 //! documentation and tuning guides, and its observable behavior. Reads and synchronous writes are
@@ -56,10 +56,10 @@ const PARAMETERS: &[Parameter] = &[
     Parameter::whole("quantum", 8, 1)
         .about("requests of a stream at the device while others wait; paper: in each round"),
     Parameter::millis("slice-sync-ms", 100.0)
-        .about("how long a stream has the disk for its reads and synchronous writes"),
+        .about("how long a stream may use the disk for its reads and synchronous writes"),
     Parameter::millis("slice-async-ms", 40.0).about(
-        "how long a stream has the disk for its other \
-        writes",
+        "how long a stream may use the disk for its \
+        other writes",
     ),
     Parameter::millis("slice-idle-ms", 8.0)
         .about("how long to wait for a stream's next request; 0: never"),
@@ -79,7 +79,7 @@ impl Scheduler for Cfq {
     const LISTED: Listed = Listed {
         name: "cfq",
         origin: Origin::LinuxBefore5,
-        summary: "streams take turns, each alone with the disk for a slice of time",
+        summary: "streams take turns; each has exclusive use of the disk for a slice of time",
         parameters: &[PARAMETERS],
     };
 

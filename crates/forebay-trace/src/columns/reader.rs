@@ -210,7 +210,8 @@ impl ColumnReader {
     /// Returns an error if most requests complete before they arrive.
     fn refuse_backwards(&self) -> Result<(), TraceError> {
         let (wrapped, rows) = (self.plan.odd.wrapped, self.lines.number());
-        let hint = format!("is another column the latency, or the end? {}", self.hint);
+        let hint =
+            format!("is a different column the latency or the completion time? {}", self.hint);
         refuse_backwards(wrapped, rows, self.lines.path(), rows, &hint)
     }
 

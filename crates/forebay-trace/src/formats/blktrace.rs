@@ -69,7 +69,7 @@ impl Blktrace {
                 place: Place::File,
                 got: "nothing".to_owned(),
                 expected: "blktrace records".to_owned(),
-                hint: "every file of the set is empty".to_owned(),
+                hint: "all files of the set are empty".to_owned(),
             });
         }
         let missing = missing_cpus(&paths);

@@ -130,7 +130,7 @@ impl Values {
             got: format!("a fio log whose values are {values}"),
             expected: "latencies: record them with write_lat_log".into(),
             hint: match evidence.offsets {
-                0 => "it has no offsets, so its requests cannot be read either".into(),
+                0 => "it has no offsets, so it cannot be read as requests either".into(),
                 _ => format!("to read its requests without latencies, use {}", requests()),
             },
         })
@@ -207,7 +207,7 @@ impl Evidence {
             return None;
         }
         match self {
-            _ if self.ones == self.entries => Some("all 1, as in its logs of requests/s"),
+            _ if self.ones == self.entries => Some("all 1, as in fio's logs of requests/s"),
             _ if self.impossible * 2 > self.entries => {
                 Some("shorter in nanoseconds than any device needs for this many bytes")
             }
@@ -395,7 +395,7 @@ mod tests {
         let without_offsets = "0, 4096, 1, 4096\n1, 8192, 0, 4096\n2, 4096, 1, 8192\n";
         let told = named("job_bw.1.log", without_offsets).unwrap_err();
         assert!(
-            told.ends_with("it has no offsets, so its requests cannot be read either"),
+            told.ends_with("it has no offsets, so it cannot be read as requests either"),
             "{told}"
         );
         assert!(named("job_iops.1.log", text).is_err() && named("job_lat.1.log", text).is_ok());

@@ -124,7 +124,8 @@ impl<L: Log> LogReader<L> {
     fn take(&mut self, line: Line, batch: &mut Vec<Record>) {
         match line {
             Line::Request(record) if self.lines.cut() && !self.log.is_whole(&record) => {
-                let (line, why) = (self.lines.number(), "its last number is unlike those before");
+                let (line, why) =
+                    (self.lines.number(), "its last number differs greatly from those before");
                 self.notes.warnings.extend(self.lines.left_out_note(line, why));
             }
             Line::Request(mut record) => {
@@ -234,7 +235,7 @@ impl<L: Log> Reader for LogReader<L> {
         }
         self.records += batch.len() as u64;
         let (negative, lines) = (self.log.negative_latencies(), &self.lines);
-        let hint = "is the clock of the machine set correctly? record it again";
+        let hint = "is the machine's clock set correctly? record the trace again";
         refuse_backwards(negative, self.requests, lines.path(), lines.number(), hint)
     }
 

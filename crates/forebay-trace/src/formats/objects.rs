@@ -78,9 +78,9 @@ struct Objects<S> {
 
 impl<S: Source> Objects<S> {
     fn new(source: S) -> Objects<S> {
-        let placed = "the trace names objects, not locations: each was assigned sectors of 512 \
-            bytes after those of the previous object. The results of `forebay cache` are \
-            reliable; simulations of a disk with these locations mean little";
+        let placed = "the trace names objects, not locations: each object was assigned 512-byte \
+            sectors after those of the previous object. The results of `forebay cache` \
+            are reliable, but simulations of a disk with these locations are not meaningful";
         Objects {
             source,
             uses: Vec::new(),

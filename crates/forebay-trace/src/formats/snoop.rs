@@ -291,8 +291,8 @@ impl Log for Snoop {
         let mut sentences = Vec::new();
         if self.untimed > 0 {
             sentences.push(
-                "the rows have no times: each request arrives when the previous one has \
-                 completed; record with iosnoop -ts to keep arrivals"
+                "the rows have no times, so each request arrives when the previous one \
+                 has completed; record with iosnoop -ts to keep arrival times"
                     .into(),
             );
         }

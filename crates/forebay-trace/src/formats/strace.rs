@@ -146,9 +146,8 @@ impl CallLine for Strace {
     fn sentences(&self) -> Vec<String> {
         let unread = self.unread.iter().map(|(name, count)| format!("{count} {name}"));
         let unread = unread.collect::<Vec<_>>().join(", ");
-        let left_out = (!unread.is_empty()).then(|| {
-            format!("calls that move data in ways that are not read are left out: {unread}")
-        });
+        let left_out = (!unread.is_empty())
+            .then(|| format!("unsupported calls that transfer data are left out: {unread}"));
         let [endless, unbegun] = self.halves;
         let waiting = self.held.values().filter(|(_, text)| moves_data(name_of(text))).count();
         let half = |count: u64, what: &str| {

@@ -28,7 +28,7 @@ const DEPTH_MAX: u32 = 4096;
 const MEMORY_US: f64 = 3.0;
 
 /// A note on reads without an option that bypasses the page cache.
-const MAY_BE_BUFFERED: &str = "some jobs ran without direct=1, so that their reads may have come \
+const MAY_BE_BUFFERED: &str = "some jobs ran without direct=1, so their reads may have come \
     from memory (the page cache)";
 
 /// Parses the jobs of the file at `path`, grouped by those that ran at the same time. Adds to

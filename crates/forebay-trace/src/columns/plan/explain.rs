@@ -30,8 +30,8 @@ impl Plan {
             CellError::Mark => RowError::new(
                 title(bad.column),
                 got,
-                "decimal=comma or decimal=point among the columns, because this comma can begin \
-                 decimals or group thousands",
+                "decimal=comma or decimal=point in the declaration, because this comma may be a \
+                 decimal mark or a thousands separator",
             ),
             CellError::Ended => RowError {
                 column: title(bad.column).into(),

@@ -305,7 +305,9 @@ impl Names<'_> {
         let name = self.name(column);
         let (wanted, instead) = match (self.calendar(column), dated) {
             (Some(wanted), _) => (wanted, "date for the UNIT of at after converting them"),
-            (None, Some(_)) => (unit_wanted(&name), "another unit of at if that is not a date"),
+            (None, Some(_)) => {
+                (unit_wanted(&name), "a different unit for at if that is not a date")
+            }
             (None, None) => (unit_wanted(&name), "ns, us, ms, s or date for the UNIT of at"),
         };
         said.unclear.push(wanted);
@@ -398,7 +400,7 @@ impl Names<'_> {
         let unread = said.unread().map_or(String::new(), |names| format!("; not read: {names}"));
         let rw =
             said.column("op").filter(|op| self.titles.is(*op, &["rw"]) && said.word(*op) != "op");
-        let rw = rw.map_or("", |_| "; 1 and true in rw are taken for writes, as in Linux");
+        let rw = rw.map_or("", |_| "; 1 and true in rw mean write, as in Linux");
         let note =
             format!("the header names the columns, read as {}{unread}{rw}", spelled_out(text));
         Some(Header { columns, note })
@@ -411,15 +413,17 @@ impl Names<'_> {
             ("_", _) => match role.map(|role| (role, said.column(role))) {
                 Some((role, Some(other))) => format!("{} is read as {role}", self.name(other)),
                 Some(("latency" | "end", None)) => "its name gives no unit".into(),
-                Some(("at", None)) => "the completion and the latency give the arrival".into(),
-                Some((role, None)) => format!("its name means {role}, which is not needed"),
+                Some(("at", None)) => {
+                    "the arrival is computed from the completion and the latency".into()
+                }
+                Some((role, None)) => format!("its name means {role}, which is not used"),
                 None => "the name is unknown".into(),
             },
             (_, "date") => "its name, and a date in the first row".into(),
             (_, "clock") => "its name, and a time of day in the first row".into(),
             (_, "timedelta") => "its name, and a span of time in the first row".into(),
             ("at" | "end" | "latency", unit) => format!("its name, which gives the unit {unit}"),
-            ("offset" | "len", "") => "its name; without another unit, it is in bytes".into(),
+            ("offset" | "len", "") => "its name; the unit is assumed to be bytes".into(),
             ("offset" | "len", "sectors") => "its name, which means sectors of 512 bytes".into(),
             _ => "its name".into(),
         }

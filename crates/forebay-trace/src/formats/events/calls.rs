@@ -109,7 +109,7 @@ fn refuse_differences<P: CallLine>(path: &Path, head: &[u8]) -> Option<TraceErro
         path: path.to_path_buf(),
         place: Place::File,
         got: format!("times that go back {back} times in the first {} lines", times.len()),
-        expected: "times that count from one moment, not differences between lines".into(),
+        expected: "times relative to a fixed moment, not differences between lines".into(),
         hint: P::ABSOLUTE.into(),
     };
     (back > 0 && back * 4 >= times.len()).then(refusal)

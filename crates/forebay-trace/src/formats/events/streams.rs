@@ -83,8 +83,8 @@ impl Streams {
     pub(crate) fn sentence(&self) -> Option<String> {
         self.others.map(|_| {
             format!(
-                "more threads than can be distinguished ({}): later ones are combined into one \
-                 stream, {OTHERS:?}",
+                "there are more threads than can be distinguished ({}): later ones are combined \
+                 into a single stream, {OTHERS:?}",
                 self.threads.len()
             )
         })

@@ -154,7 +154,7 @@ pub(super) fn meanings(fields: &[Field]) -> Vec<ColumnMeaning> {
     let meaning = |field: &Field| {
         let found = read.iter().flatten().find(|(name, ..)| *name == field.name);
         let (read_as, because) = found.map_or(
-            ("_", "the name is unknown, or another column has its role"),
+            ("_", "the name is unknown, or another column already has its role"),
             |(_, role, because)| (role.as_str(), *because),
         );
         let (column, read_as, because) =

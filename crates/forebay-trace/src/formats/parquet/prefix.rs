@@ -48,7 +48,7 @@ impl ChunkReader for Prefix {
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         let end = start.checked_add(length as u64);
         if end.is_none_or(|end| end > self.bytes) {
-            return Err(ParquetError::EOF(format!("{length} bytes at {start} are not there")));
+            return Err(ParquetError::EOF(format!("{length} bytes at {start} are beyond the end")));
         }
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, start)?;

@@ -50,7 +50,7 @@ impl Clock {
     fn wild_sentence(&self) -> Option<String> {
         let effect = match self.wild > self.placed {
             true => {
-                "this makes the trace look that long, and its rates and figures over time mean little"
+                "this makes the trace appear that long, so its rates and figures over time are unreliable"
             }
             false if self.wild == 1 && self.wild_first == 1 => {
                 "it is treated as if it had the time of the request after it"
@@ -110,7 +110,7 @@ impl Clock {
             n => format!("goes back {n} times, at first at requests {places} of the file"),
         };
         let moved = match moved {
-            0 => "no request was moved for that".into(),
+            0 => "no request was moved because of this".into(),
             _ => format!(
                 "{} {} sorted before earlier rows, by up to {}",
                 counted(moved, "request"),
