@@ -127,7 +127,7 @@ impl Control {
             What::Policy(Arguments(PolicyAsk { socket, policy, disk })) => {
                 let done = order(&socket, &Command::Policy { disk, policy: policy.clone() })?;
                 let pause = quantities::millis(done["pause_ms"].as_f64().unwrap_or_default());
-                tell(&format!("the policy is {policy} now; requests were paused for {pause}"));
+                tell(&format!("the policy is now {policy}; requests were paused for {pause}"));
             }
             What::Drain(Arguments(DrainAsk { socket, disk })) => {
                 volume::ordered::<Value>(&socket, &Command::DrainFlash { disk }, "draining")?;

@@ -202,8 +202,8 @@ impl ServeAsk {
             if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
                 let (what, option) = (self.what.display(), named(option));
                 return Err(forebay_serve::Error::Unfit(format!(
-                    "{what}: got a configuration file and {option}, expected the setting in the \
-                     file"
+                    "{what}: got both a configuration file and {option}; specify the setting in \
+                     the file"
                 ))
                 .into());
             }

@@ -91,8 +91,8 @@ impl fmt::Display for Failure {
             Failure::Os(number) => io::Error::from_raw_os_error(*number).fmt(f),
             Failure::Short => f.write_str("fewer bytes transferred than requested"),
             Failure::Beyond => f.write_str("beyond the target; not tried"),
-            Failure::Partial => f.write_str("in the middle of a block; not tried"),
-            Failure::Empty => f.write_str("no bytes to write; not tried"),
+            Failure::Partial => f.write_str("in the middle of a block; not attempted"),
+            Failure::Empty => f.write_str("no bytes to write; not attempted"),
             Failure::Emulated(fault) => write!(f, "an emulated fault: {}", fault.name()),
         }
     }

@@ -311,7 +311,7 @@ impl Verb for VolumeReplaceAsk {
         let new = self.with.display();
         let said = match (figure(&opened, "repaired_roles"), &opened.already[..]) {
             (0, [_, ..]) => {
-                format!("{new} is already a drive of the volume, and has all of its data.")
+                format!("{new} is already a drive of the volume and has all of its data.")
             }
             (mended, _) => format!(
                 "{new} is a drive of the volume now; {} {} restored.",
@@ -388,7 +388,7 @@ fn grown(before: &Opened, opened: &Opened) -> String {
 fn limit(opened: &Opened) -> String {
     let lacks = |bytes: u64| counted(bytes, "byte");
     match &opened.too_small[..] {
-        [] => "It has too few drives for its level.".into(),
+        [] => "The volume has too few drives for its level.".into(),
         [(number, bytes)] => format!("Drive {number} is too small by {}.", lacks(*bytes)),
         [(_, first), rest @ ..] if rest.iter().all(|(_, bytes)| bytes == first) => {
             let numbers: Vec<String> =

@@ -118,8 +118,8 @@ impl Disks {
         let said = shared.map(|(device, paths)| {
             let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
             format!(
-                "{} are on one device ({}): if it fails all of them are lost, and each slows down \
-                 the others; expected each disk on a separate device",
+                "{} are on one device ({}): if it fails, all of them are lost, and each one slows \
+                 down the others; use a separate device for each disk",
                 paths.join(", "),
                 device
             )
@@ -182,7 +182,7 @@ pub fn create(
         let target = Target::open(path, how)?;
         if let Some(other) = targets.iter().find(|other| other.is_same(path)) {
             let what =
-                format!("is the same as {}, expected each disk once", other.path().display());
+                format!("is the same disk as {}; specify each disk once", other.path().display());
             return Err(StoreError::disk(path, what));
         }
         targets.push(target);
@@ -283,8 +283,8 @@ fn label(path: &Path, at: Option<u64>) -> Result<Option<Layout>, StoreError> {
 fn unreadable_format(format: u64) -> String {
     let made_by = if format < Layout::FORMAT_MIN { "an older" } else { "a newer" };
     format!(
-        "was made by {made_by} Forebay, format {format}; this one reads formats {} to {}, so serve it with the one \
-         that made it",
+        "was made by {made_by} Forebay, format {format}; this one reads formats {} to {}, so serve it with the version \
+         that created it",
         Layout::FORMAT_MIN,
         Layout::FORMAT
     )
@@ -376,7 +376,7 @@ pub fn open_disks(paths: &[PathBuf], options: DiskOptions) -> Result<Disks, Stor
             && !layout.is_like(other)
         {
             let what = format!(
-                "is a disk of store {:016x}, but {} is one of store {:016x}; name the disks of one store",
+                "is a disk of store {:016x}, but {} is one of store {:016x}; specify the disks of a single store",
                 layout.store,
                 first.display(),
                 other.store
@@ -385,7 +385,7 @@ pub fn open_disks(paths: &[PathBuf], options: DiskOptions) -> Result<Disks, Stor
         }
         if let Some((other, _)) = found.iter().find(|(_, other)| other.disk == layout.disk) {
             let what = format!(
-                "is disk {} of the store, and so is {}: one of them is a copy; name only one of them",
+                "is disk {} of the store, and so is {}: one of them is a copy; specify only one of them",
                 layout.disk + 1,
                 other.display()
             );
@@ -394,7 +394,9 @@ pub fn open_disks(paths: &[PathBuf], options: DiskOptions) -> Result<Disks, Stor
         found.push((path, layout));
     }
     let Some((_, first)) = found.first() else {
-        return Err(StoreError::Store("no disks are named; expected those of a store".into()));
+        return Err(StoreError::Store(
+            "no disks are specified; expected the disks of a store".into(),
+        ));
     };
     let (disks, least) =
         (usize::from(first.disks), usize::from(first.disks) - usize::from(options.may_miss));

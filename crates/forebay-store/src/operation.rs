@@ -179,8 +179,8 @@ pub enum OperationError {
     /// So many roots are missing or damaged that the store's content cannot be determined. Puts
     /// fail until a repair gives the missing content up.
     #[error(
-        "the roots of {} are missing or damaged, so the contents of the store are unknown: repair \
-         gives up the lost part",
+        "the roots of {} are missing or damaged, so the contents of the store are unknown: a repair \
+         discards the lost part",
         if *disks == 1 { "1 disk".to_string() } else { format!("{disks} disks") }
     )]
     Rootless {
@@ -194,11 +194,11 @@ pub enum OperationError {
     #[error("the store was opened read-only")]
     ReadOnly,
     /// No disk has space or accepts writes.
-    #[error("no disk has space, or none accepts writes any more")]
+    #[error("no disk has space, or none of them accepts writes any more")]
     Full,
     /// The file system of a disk's file is full, and no other disk accepts writes.
     #[error(
-        "no space left on the file system of disk {}; the store retries until there is some",
+        "no space left on the file system of disk {}; the store retries until space is available",
         disk + 1
     )]
     NoSpace {

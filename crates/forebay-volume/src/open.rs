@@ -434,8 +434,8 @@ pub fn flush(policy: &mut (impl Policy + ?Sized), lanes: &mut impl Lanes) -> Res
     let why = match *told.borrow() {
         Some(Ok(())) => return Ok(()),
         Some(Err(Fault::Full)) => "the file system below its drives is full (ENOSPC)",
-        Some(Err(Fault::Media)) => "drives failed before all of it was durable",
-        Some(Err(Fault::Gone | Fault::Refused)) => "too few of its drives work",
+        Some(Err(Fault::Media)) => "drives failed before all data was durable",
+        Some(Err(Fault::Gone | Fault::Refused)) => "too few of its drives are working",
         None => "the drives did not answer",
     };
     let why = format!("the volume could not be flushed: {why}");

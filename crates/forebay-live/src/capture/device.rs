@@ -27,7 +27,7 @@ impl Device {
         let usage = |what: String| CaptureError::Usage(format!("{}: {what}", path.display()));
         let found = fs::metadata(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
-                usage("no such device; `lsblk` lists the available ones".into())
+                usage("no such device; `lsblk` lists the available devices".into())
             }
             _ => usage(error.to_string()),
         })?;

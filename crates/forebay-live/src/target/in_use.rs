@@ -29,7 +29,9 @@ fn refuse_held(found: &Metadata, blocks: &Path, swaps: &[u8]) -> Result<(), Stri
         ));
     }
     if swapped(swaps).iter().any(|path| is_it(path)) {
-        return Err("is in use as swap: nothing is written to it; name another file".into());
+        return Err(
+            "is in use as swap, so nothing is written to it; specify a different file".into()
+        );
     }
     Ok(())
 }

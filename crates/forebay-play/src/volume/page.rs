@@ -107,7 +107,7 @@ impl State {
         let advice = match missing {
             [] => again.to_string(),
             _ => format!(
-                "{} missing, and may have some of the data: reconnect {} and run `forebay volume \
+                "{} missing, and may contain some of the data: reconnect {} and run `forebay volume \
                  check`. {again}",
                 drives_are(missing),
                 if missing.len() == 1 { "it" } else { "them" },

@@ -102,7 +102,7 @@ impl Tree {
             self.by_use.insert(self.uses, place);
         }
         let before = self.pages.insert(place, Held { page, is_dirty, used });
-        assert!(before.is_none(), "the page at {place} is there already");
+        assert!(before.is_none(), "the page at {place} already exists");
     }
 
     /// Evicts the least recently used leaf if there are too many.

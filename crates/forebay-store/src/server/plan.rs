@@ -183,7 +183,8 @@ impl Transaction {
         }
         self.bytes = bytes;
         if !self.part.holds(bytes.saturating_sub(FREE_BYTES)) {
-            let what = "ERR clients have queued too much between MULTI and EXEC; try again later";
+            let what =
+                "ERR clients have queued too much data between MULTI and EXEC; try again later";
             return Err(Reply::Error(what.into()));
         }
         self.plan.add(name, &words[1..])

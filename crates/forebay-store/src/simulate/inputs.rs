@@ -43,7 +43,7 @@ words! {
         "enhanced": Arranged::Enhanced, "one job per disk: no disk reads and writes in the same \
             stage";
         "basic": Arranged::Basic, "a log is sorted on its own disk";
-        "raid0": Arranged::Raid0, "all disks as one, for logs and segments";
+        "raid0": Arranged::Raid0, "all disks combined, for logs and segments";
     }
 }
 
