@@ -60,7 +60,8 @@ forebay_ask::ask! {
 }
 
 forebay_ask::ask! {
-    /// Write all data that only the flash of a cache has to the disk, so that the flash can be removed
+    /// Write all data that exists only on the flash of a cache to the disk, so that the flash can
+    /// be removed
     ///
     /// From then on nothing is cached. Shows progress until the disk has all data. If this command
     /// is interrupted, draining continues.

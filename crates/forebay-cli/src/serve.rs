@@ -36,9 +36,10 @@ forebay_ask::ask! {
         socket: Option<PathBuf> [.word("PATH")],
         /// The loopback address to listen on, as in 127.0.0.1:10809
         tcp: Option<Loopback>,
-        /// Make it a block device of this machine, as in /dev/ublkb0 (needs root and the kernel's ublk_drv)
+        /// Make the export a block device of this machine, such as /dev/ublkb0 (requires root and
+        /// the kernel's ublk_drv)
         ublk: bool,
-        /// The name that clients ask for
+        /// The name by which clients select the export
         export: Option<String> [.word("NAME").otherwise("the empty name")],
         /// The policy to apply (see `forebay policies`)
         policy: Option<String> [.word("POLICY").otherwise("noop")],

@@ -37,8 +37,8 @@ forebay_ask::ask! {
         chunk_kib: u32 = "64" [.word("KIB").between(4.0, 1024.0)],
         /// Data chunks per unit; each unit has its own redundancy level
         chunks: u16 = "4" [.word("COUNT").between(1.0, 14.0)],
-        /// Reserve space for the data of this many drives, so that they are restored on the others
-        /// when drives fail
+        /// Reserve space for the data of this many drives, so that their data can be restored on
+        /// the others when drives fail
         spares: u16 = "0" [.word("COUNT").between(0.0, 26.0)],
         /// A bundled device or a device file for the hard disks, or one for each of them. The costs
         /// of its writes determine the level of a unit, if units change between RAID 6 and three copies (serve

@@ -40,7 +40,7 @@ forebay_ask::ask! {
         between: Option<TimeSpan> [.excludes(&["partition_by"])],
         /// Remove names and dates, renumber threads, and shuffle the cells of each volume
         anonymize: bool,
-        /// A file with the secret key that determines the new names and places. Without it, a
+        /// A file with the secret key that determines the new names and locations. Without it, a
         /// secret is generated and discarded
         key: Option<PathBuf> [.requires("anonymize")],
         /// Size of a cell in MiB. Addresses within a cell keep their order

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::verb::{Answered, DeviceInput, Session, Verb, warn_all};
 
 forebay_ask::ask! {
-    /// Fit a drive model to what fio measured: a sweep of queue depths, or logs of latencies
+    /// Fit a drive model to fio's measurements: a sweep of queue depths, or latency logs
     ///
     /// fio's results (`--output-format=json` or `json+`) at several queue depths make a disk or a solid-state drive;
     /// `forebay device job` prints a job that measures them. A folder of latency logs makes a disk, zone by zone
@@ -30,11 +30,14 @@ forebay_ask::ask! {
         measurements: Vec<PathBuf> [.positional().word("MEASURED").at_least_one()],
         /// The device file to write
         output: PathBuf [.short('o')],
-        /// The drive's size (blockdev --getsize64 DEVICE). Logs need it; for a sweep it hardly matters
+        /// The drive's size (blockdev --getsize64 DEVICE). Required for logs; has little effect for
+        /// a sweep
         capacity: Option<Size>,
-        /// Data surfaces of a disk, if known. Distances are shares of the disk, so it hardly matters
+        /// Data surfaces of a disk, if known. Has little effect, because distances are measured as
+        /// shares of the disk
         heads: Option<u32> [.word("COUNT").between(1.0, 64.0)],
-        /// The speed of a disk in revolutions per minute. A sweep does not show it, but logs do
+        /// The speed of a disk in revolutions per minute. Only used for a sweep, because logs
+        /// reveal it
         rpm: Option<f64> [.word("RPM").between(1_000.0, 30_000.0).otherwise("what reads at depth 1 suggest")],
         /// The drive's name
         name: Option<String> [.otherwise("the name of the output")],

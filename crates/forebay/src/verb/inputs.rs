@@ -157,8 +157,8 @@ forebay_ask::ask! {
         /// thread, process, name, flags; _ skips a column. Settings: sep=comma|tab|semicolon|bar|blank,
         /// decimal=point|comma, skip=LINES, every=TIME, op=read, len=BYTES
         columns: Option<forebay_ask::Parsed<Columns>> [.word("SPEC").excludes(&["from"])],
-        /// Treat the trace as several recordings, one after another: a new one begins wherever the clock goes back. Each
-        /// is placed 1 s after the end of the previous one
+        /// Treat the trace as several recordings, one after another: a new recording begins
+        /// wherever the clock goes back, and is placed 1 s after the end of the previous one
         split_runs: bool,
         /// Read only the requests of this volume of the trace
         only_volume: Option<String> [.word("NAME")],
@@ -276,7 +276,7 @@ impl Value for LayerInput {
 forebay_ask::ask! {
     /// What counts as a stream
     pub struct StreamsAsk("") {
-        /// What counts as one stream. All write-back workers of a kernel are one stream
+        /// What counts as one stream. All write-back workers of a kernel form one stream
         stream_by: StreamsBy = "thread",
     }
 }
@@ -336,8 +336,8 @@ impl Value for DeviceInput {
 forebay_ask::ask! {
     /// How many simulations run at a time
     pub struct JobsAsk("") {
-        /// The maximum number of simulations to run at a time, fewer if memory is short; the
-        /// results do not depend on it
+        /// The maximum number of concurrent simulations; fewer run if memory is short, with
+        /// the same results
         jobs: Option<u16> [.short('j').word("N").between(1.0, 1024.0).otherwise("one per processor")],
     }
 }
@@ -404,7 +404,7 @@ impl Value for Replay {
         Choice {
             name: "dependent",
             about: "each at its recorded pause after the completion that its task may have waited \
-                for; write-back waits for nothing",
+                for; write-back does not wait",
         },
     ];
 
@@ -418,7 +418,7 @@ impl Value for Map {
     const CHOICES: &'static [Choice] = &[
         Choice { name: "scale", about: "scale all addresses after removing long gaps" },
         Choice { name: "wrap", about: "take addresses modulo the capacity" },
-        Choice { name: "clip", about: "leave the requests out" },
+        Choice { name: "clip", about: "omit these requests" },
     ];
 
     fn parse(text: &str) -> Result<Map, String> {

@@ -33,17 +33,18 @@ forebay_ask::ask! {
         within: Vec<Nanos> = "5ms,10ms,20ms,50ms",
         /// Shares of all requests that must be answered in time
         fraction: Vec<Share> = "0.9,0.95,0.99,0.995,0.999,1",
-        /// Also answer for each volume, for each stream, or for each export of `forebay serve` with all its connections.
-        /// Not with a device, because all of them share the devices
+        /// Also compute the answer for each volume, for each stream, or for each export of `forebay
+        /// serve` with all its connections. Cannot be combined with a device, because all of them
+        /// share the devices
         by: Option<TracePart> [.excludes(&["device"])],
-        /// Give every capacity a confidence interval of this level, by resampling the trace
+        /// Compute a confidence interval of this level for every capacity, by resampling the trace
         confidence: Option<PartialShare> [.excludes(&["device"])],
-        /// Hold out this share of the trace's time, at its end, and check the prediction from the
-        /// rest
+        /// Check the prediction: compute it without this share of the trace's time at its end, and
+        /// compare it with the held-out part
         hold_out: Option<PartialShare> [.excludes(&["device"])],
         /// The seed of the resamples
         seed: u64 = "1" [.requires("confidence")],
-        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB,
+        /// Make the cost of a request depend on its length: microseconds plus microseconds per KiB,
         /// as in 100+0.5/KiB, or a device, whose random reads set the cost. The answer is the
         /// factor by which a server must be faster
         cost_us: Option<String> [.word("COST").excludes(&["device", "by", "confidence", "hold_out"])],

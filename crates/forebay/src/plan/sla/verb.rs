@@ -26,7 +26,7 @@ forebay_ask::ask! {
         trace: TraceInput [.positional()],
         /// Also check the promise at this capacity, in requests per second
         capacity: Option<u64> [.word("IOPS").between(1.0, RATE_MAX_IOPS as f64)],
-        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB,
+        /// Make the cost of a request depend on its length: microseconds plus microseconds per KiB,
         /// as in 100+0.5/KiB, or a device, whose random reads set the cost. The answer is the
         /// factor by which a single server must be faster, first come, first served
         cost_us: Option<String> [.word("COST").excludes(&["capacity"])],

@@ -26,7 +26,7 @@ forebay_ask::ask! {
     /// Find which cloud volume to buy, and with which IOPS and throughput, to keep a promise
     ///
     /// For each type of volume, finds the cheapest setting that answers the promised share of the
-    /// requests in time. All volumes of the trace share the one to buy.
+    /// requests in time. The volume to buy holds all volumes of the trace.
     pub struct VolumeAsk("plan volume") {
         /// The trace; - is standard input
         trace: Option<TraceInput> [.positional()],
@@ -59,9 +59,10 @@ forebay_ask::ask! {
         /// Counters of operations and bytes every second in place of a trace, for a lower bound: CSV, or the output of iostat
         /// -x -t 1, sar -d 1 or node_exporter (docs/plan-volume.md)
         from_counters: Option<PathBuf> [.excludes(&["trace", "from", "columns", "split_runs", "only_volume", "layer", "bad_rows", "model_seed", "trust_times"])],
-        /// The disk, if the file of counters has several
+        /// Which disk to use, if the file of counters has several
         disk: Option<String> [.word("NAME").requires("from_counters")],
-        /// Give the best price at each depth a confidence interval of this level, by resampling the trace
+        /// Compute a confidence interval of this level for the best price at each depth, by
+        /// resampling the trace
         confidence: Option<PartialShare> [.excludes(&["from_counters"])],
         /// The seed of the resamples
         seed: u64 = "1" [.requires("confidence")],
