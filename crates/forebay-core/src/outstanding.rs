@@ -1,8 +1,9 @@
 //! Bookkeeping of client requests: what remains to be done for each request, and when to answer it.
 //!
-//! Each operation in progress for a request holds the request. When the last hold is released, the
-//! request is answered with the worst outcome. A write with [`Flags::PREFLUSH`] is split here for
-//! all policies into a flush, followed by the write. No lower layer ever sees such a write.
+//! Each operation in progress for a request has a hold on the request. When the last hold is
+//! released, the request is answered with the worst outcome. A write with [`Flags::PREFLUSH`] is
+//! split here for all policies into a flush, followed by the write. No lower layer ever sees such a
+//! write.
 
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::{Outcome, worst};

@@ -21,8 +21,8 @@ pub struct Extent {
 pub struct Rearrangement {
     /// Sorted by `from`, disjoint, and as long as possible.
     extents: Vec<Extent>,
-    /// The extents that were moved on purpose, sorted by `to`. All other extents were moved only to
-    /// free their places.
+    /// The extents that were moved deliberately, sorted by `to`. All other extents were moved only
+    /// to make room for these.
     moved: Vec<Extent>,
 }
 

@@ -72,8 +72,8 @@ impl Rtt {
         self.admit_within(at, self.within, 1)
     }
 
-    /// Does the same as [`Rtt::admit`] with another bound, for a request that takes as long as
-    /// `units` ordinary ones.
+    /// Like [`Rtt::admit`], but with another bound, and for a request that takes as long as `units`
+    /// ordinary requests.
     #[inline]
     pub(crate) fn admit_within(&mut self, at: Nanos, within: Nanos, units: u64) -> bool {
         let rate = u128::from(self.rate_iops);

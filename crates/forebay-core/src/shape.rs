@@ -58,15 +58,15 @@ use pending::Pending;
 /// Decides which class is served next.
 pub trait Recombine {
     /// Returns the class of `request`, which has just arrived and is not yet in `backlog`. If
-    /// classes have an order, the class must be at least `least`.
+    /// classes are ordered, the class must be `least` or a later one.
     fn arrive(&mut self, at: Moment, request: &Request, least: usize, backlog: &Backlog) -> usize;
 
     /// Returns the class whose first request `lane` should serve now. [`Backlog::is_ready`] must be
     /// true for it. `None` leaves the lane idle.
     fn next(&mut self, at: Moment, lane: Lane, backlog: &Backlog) -> Option<usize>;
 
-    /// Returns a class whose first request now joins another class, and that class. RTT has admitted
-    /// the request.
+    /// Returns a class whose first request may now join an earlier class, and that earlier class.
+    /// RTT has admitted the request.
     #[inline]
     fn promoted(&mut self, _at: Moment, _backlog: &Backlog) -> Option<(usize, usize)> {
         None

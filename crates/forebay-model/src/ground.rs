@@ -1,4 +1,4 @@
-//! Which request used each block last.
+//! Records which request was the last to use each block.
 //!
 //! Blocks have 4 KiB, pages 64 blocks, and groups 8 pages; groups are found by their number in a
 //! hash table. Memory is bounded: only the half million most recently used pages are kept, and

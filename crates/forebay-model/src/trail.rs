@@ -1,6 +1,6 @@
-//! What a request's place may depend on: the used blocks, the requests that used them, and where
-//! recent requests ended. Fitting determines the kind of each request's place; generating finds a
-//! place of a given kind. Both then add the request here.
+//! The state on which a request's place may depend: the used blocks, the requests that used them,
+//! and the ends of recent requests. Fitting determines the kind of each request's place; generating
+//! finds a place of a given kind. Both then add the request here.
 
 use forebay_core::Op;
 

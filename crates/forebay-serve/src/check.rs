@@ -31,6 +31,9 @@ impl Config {
     }
 
     /// Rejects mistakes that do not depend on the contents of the disks.
+    ///
+    /// # Errors
+    /// The configuration is invalid.
     pub(crate) fn refuse(&self) -> Result<(), Error> {
         refuse_doubles(self)?;
         outputs::refuse(self)?;

@@ -214,6 +214,9 @@ impl Pair {
 
     /// Records the number of the flash's newest log record in the disk's mark, so that an older
     /// copy of the flash is detected.
+    ///
+    /// # Errors
+    /// The disk cannot be written.
     pub(crate) fn keep_up(&self, newest: u64) -> Result<(), Error> {
         match self.mark.filter(|_| self.has_log()) {
             Some(mark) => self.put(Mark { newest, ..mark }),

@@ -103,7 +103,7 @@ impl BadRows {
         if self.count >= EARLY && self.is_too_many(read) { Err(self.refusal(read)) } else { Ok(()) }
     }
 
-    /// Takes over what was read of a record of a binary file: a request, something else that is
+    /// Handles the result of reading a record of a binary file: a request, another record that is
     /// skipped, or an error. `read` is the number of readable records so far.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Turns the streams of a trace that `forebay serve` recorded into its exports.
+//! Replaces the streams of a trace that `forebay serve` recorded by the server's exports.
 //!
 //! Unless the server's streams are exports, the streams of such a trace are connections, whose names
 //! are those of their exports with a number: `db#1`, `db#2`. The server's own requests belong to no

@@ -123,8 +123,8 @@ fn open_as(
     })
 }
 
-/// Returns what is known about the units of content that begins with `head`: a header or the column
-/// names of a table may declare them.
+/// Returns the information about the units of content that begins with `head`: a header or the
+/// column names of a table may declare them.
 fn doubt(format: &Format, head: &[u8], path: &Path) -> Doubt {
     if format.name == "parquet"
         && let Some((text, names)) = crate::formats::parquet::declared(path)
@@ -173,7 +173,7 @@ pub fn expect_file(path: &Path) -> Result<(), TraceError> {
 pub const COLUMNS: &str = "columns:";
 
 /// The prefix that makes a step back of the clock begin a new run, which is placed after the
-/// previous one. If nothing follows it, the format is detected.
+/// previous one. If nothing follows the prefix, the format is detected.
 pub const SPLIT_RUNS: &str = "split-runs:";
 
 /// The prefixes that determine at which layer requests count if the trace shows them at several.

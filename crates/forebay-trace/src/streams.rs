@@ -220,9 +220,9 @@ impl Grouping {
     }
 }
 
-/// Returns a warning if `dictionary` lacks the property that streams are grouped by. It says how
-/// many submitters lack it, and what distinguishes them instead. Write-back workers are one stream
-/// in any case.
+/// Returns a warning if `dictionary` lacks the property that streams are grouped by. The warning
+/// states how many submitters lack the property, and which property distinguishes them instead.
+/// Write-back workers are one stream in any case.
 pub fn warning(by: StreamBy, dictionary: &Dictionary) -> Option<String> {
     let (what, instead): (_, fn(&Stream) -> bool) = match by {
         // Threads are the finest level, so any other value in the trace is coarser, but not wrong.

@@ -83,8 +83,8 @@ pub struct RunStart {
     pub back_ns: u64,
     /// The evidence that another recording begins.
     pub evidence: RunEvidence,
-    /// Whether the requests from here on were placed after the earlier ones. Otherwise they are sorted
-    /// among these.
+    /// Whether the requests from here on were placed after the earlier ones. Otherwise they are
+    /// sorted among the earlier ones.
     pub is_appended: bool,
 }
 
@@ -134,8 +134,8 @@ impl Notes {
 pub struct HeaderAgain {
     /// The number of records before this place.
     pub records: u64,
-    /// The number of volumes before it. It is 0 for a comment, which does not show that another
-    /// recording begins.
+    /// The number of volumes before this place. It is 0 for a comment, which does not show that
+    /// another recording begins.
     pub volumes: u32,
 }
 

@@ -113,8 +113,8 @@ pub enum Verdict {
     LoadTooLow,
     /// All schedulers give the same results, so changing the scheduler gains nothing.
     NothingToGain,
-    /// A scheduler is better in open or in dependent replay, but not in both: requests as recorded,
-    /// or requests that wait for one another.
+    /// A scheduler is better in one replay but not in the other: in open replay, with requests as
+    /// recorded, or in dependent replay, where requests wait for one another.
     Depends,
     /// A scheduler is better on one of the drives that the device might be, but not on all: at one
     /// end of the range of a parameter that is not published, but not at the other end.
@@ -197,9 +197,9 @@ pub struct Advice {
     pub cautions: Vec<String>,
     /// How far the model's latencies deviate from the recorded ones.
     pub trust: Trust,
-    /// How much the two streams that disturb each other most would gain without each other, the more
-    /// disturbed one first; empty if the trace does not distinguish streams, or if no difference
-    /// could matter.
+    /// How much the two streams that disturb each other most would gain if each ran without the
+    /// other, the more disturbed one first; empty if the trace does not distinguish streams, or if
+    /// no difference could matter.
     pub disturbances: Vec<Disturbance>,
     /// Every scheduler, by increasing total time, or in catalog order if there are too few requests
     /// to rank them.
@@ -281,10 +281,10 @@ impl Default for AdviceOptions {
     }
 }
 
-/// The progress bar's position, as a share of all work, when the schedulers' runs are complete; then
-/// those on drives with other catch margins, on the plain disk, on drives with other assumed
+/// The progress bar's position, as a share of all work, when the schedulers' runs are complete;
+/// then those on drives with other catch margins, on the plain disk, on drives with other assumed
 /// parameters, with the remaining remedies, and without one of two streams that disturb each other.
-/// The search for what would keep up follows.
+/// The search for a configuration that keeps up follows.
 const SCHEDULERS_SHARE: f64 = 0.4;
 const MARGINS_SHARE: f64 = 0.52;
 const PLAIN_SHARE: f64 = 0.56;
@@ -558,8 +558,8 @@ impl Advice {
             && self.today.as_ref().is_some_and(|today| today.policy == policy)
     }
 
-    /// Returns what the report says about a remedy. It recommends at most one remedy that is free
-    /// and one that needs flash.
+    /// Returns the report's statement on a remedy. At most one remedy that is free and one that
+    /// needs flash are recommended.
     pub fn standing(&self, remedy: &Remedy) -> RemedyStanding {
         let is_ours = self
             .recommended

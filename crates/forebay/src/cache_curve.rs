@@ -103,8 +103,9 @@ pub struct Curve {
     pub points: Vec<CurvePoint>,
 }
 
-/// The recommended cache: the smallest one with [`HITS_THAT_SUFFICE`] of the largest cache's hits, or
-/// a larger one if it has many more hits for little more size, or if it is small anyway.
+/// The recommended cache: the smallest one with [`HITS_THAT_SUFFICE`] of the largest cache's hits,
+/// or a larger one if this gives many more hits for little more space, or if the larger cache is
+/// small anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Recommended {
     /// The cache size in blocks.

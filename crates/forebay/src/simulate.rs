@@ -86,8 +86,8 @@ pub struct RunResult {
     pub changed: Changed,
     /// The share of requests whose latency was imputed, which happens only in closed replay.
     pub imputed_share: f64,
-    /// The number of requests that dependent replay issued late, because too many others had to be
-    /// read before them.
+    /// The number of requests that dependent replay issued late because too many other requests had
+    /// to be read before them.
     pub found_late: u64,
     /// The figures of all devices together.
     #[serde(flatten)]

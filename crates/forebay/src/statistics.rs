@@ -188,8 +188,8 @@ pub struct Statistics<D> {
     reads: Latencies,
     writes: Latencies,
     waits: Latencies,
-    /// How long requests were held back, because earlier requests of their stream were waiting for
-    /// a place in the request queue.
+    /// How long requests were held because earlier requests of their stream were waiting for a
+    /// place in the request queue.
     held: Latencies,
     /// How long after their arrival requests entered the request queue.
     lag: Lag,

@@ -93,7 +93,7 @@ pub trait Session {
     /// Reads the disk called `disk`, or the only one, from `config`, a configuration of `forebay serve`.
     ///
     /// # Errors
-    /// Fails if the face cannot read configurations, or if there is no such disk.
+    /// Fails if the front end cannot read configurations, or if there is no such disk.
     fn served_disk(&mut self, config: &Path, _disk: Option<&str>) -> Result<ServedDisk, Error> {
         let config = config.display();
         Err(Error::Unfit(format!("{config}: configurations of a server cannot be read here")))

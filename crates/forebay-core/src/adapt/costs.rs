@@ -185,8 +185,8 @@ impl Costs {
         self.allowed().min_by_key(|&to| self.switch(layout, to)).unwrap_or(0)
     }
 
-    /// Returns the highest cost of switching there and back. It limits how far a unit in one layout
-    /// can be behind a unit in another.
+    /// Returns the highest cost of switching to another layout and back. This limits how much worse
+    /// off a unit in one layout can be than a unit in another.
     pub fn diameter(&self) -> u64 {
         let pairs = self.allowed().flat_map(|a| self.allowed().map(move |b| (a, b)));
         pairs.map(|(a, b)| self.switch(a, b).saturating_add(self.switch(b, a))).max().unwrap_or(0)

@@ -109,8 +109,8 @@ pub struct Drive {
     controller: Controller,
     buffer: Option<Buffer>,
     cache: Option<WriteCache>,
-    /// The waiting commands in order of arrival, which is also the order of their keys and the
-    /// order in which the cache accepts them.
+    /// The waiting commands in order of arrival. Their keys are in the same order, and the cache
+    /// accepts commands in this order.
     waiting: Vec<Command>,
     /// The target positions of the arm.
     spots: Spots,
@@ -377,8 +377,8 @@ impl Drive {
         }
     }
 
-    /// Returns the waiting command that gets the arm next: the oldest if it has waited too long and
-    /// may be forced, or else the one that the head reaches first. `None` if a run of the cache
+    /// Returns the waiting command that the arm serves next: the oldest if it has waited too long
+    /// and may be forced, or else the one that the head reaches first. `None` if a run of the cache
     /// must be written first.
     fn choose(&self, now: u64) -> Option<Pick> {
         let age = |index: usize| (self.waiting[index].arrived, self.waiting[index].io.id);

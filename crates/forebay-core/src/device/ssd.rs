@@ -221,8 +221,8 @@ impl Ssd {
     /// Returns when a write is in the buffer, and when it is programmed.
     fn write(&mut self, ready: u64, io: &Request) -> (u64, u64) {
         let (from, to) = self.extent(io);
-        // Entering takes place after the link. Otherwise, a write that enters late would delay the
-        // data of those behind it.
+        // Writes enter the buffer after the link. Otherwise, a write that enters late would delay
+        // the data of the writes behind it.
         let passed = self.pass(0, ready, to - from);
         let arrived = self.enter(passed);
         let (mut accepted, mut programmed) = (arrived, arrived);

@@ -245,8 +245,8 @@ impl Anticipatory {
         self.write_batch = tuned.max(1);
     }
 
-    /// Returns whether to wait for the process of the last read although there are other requests.
-    /// `waited` is true if the scheduler has already been waiting for it.
+    /// Returns whether to wait for the next read of the last process although there are other
+    /// requests. `waited` is true if the scheduler has already been waiting for it.
     fn anticipates(&mut self, now: Nanos, waited: bool) -> bool {
         let (Some(stream), span) = (self.expected, self.config.antic_expire) else { return false };
         let process = &self.processes[stream as usize];

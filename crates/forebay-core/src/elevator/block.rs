@@ -94,8 +94,8 @@ pub trait Elevator {
     }
 }
 
-/// A bio that waits in line for admission. There can be as many as requests in a trace, so nothing
-/// else is stored about a request that waits as a whole.
+/// A bio that waits in line for admission. There can be as many of these as requests in a trace, so
+/// nothing else is stored about requests that wait as a whole.
 #[derive(Clone, Copy, Debug)]
 struct InLine {
     bio: Request,

@@ -170,8 +170,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         self.streams.get(stream as usize).map_or(Lag::default(), |stream| stream.lag)
     }
 
-    /// Returns how many requests were issued later than they should have been, because too many
-    /// others had to be read before them.
+    /// Returns how many requests were issued too late because too many other requests had to be
+    /// read before them.
     pub fn found_late(&self) -> u64 {
         self.found_late
     }

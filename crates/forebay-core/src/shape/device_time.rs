@@ -71,8 +71,8 @@ const PART_LEAST_BYTES: u32 = 64 << 10;
 /// A device that is empty for more than 1 / `IDLE` of a unit is idle.
 const IDLE: u64 = 16;
 
-/// Without promises, others are held back for an I/O that has been at the device for more than
-/// `STARVES_WINDOWS` windows, until it has been there for `STARVED_WINDOWS`.
+/// Without promises, an I/O that has been at the device for more than `STARVES_WINDOWS` windows
+/// holds other I/Os back, until it has been there for `STARVED_WINDOWS`.
 const STARVES_WINDOWS: u64 = 2;
 const STARVED_WINDOWS: u64 = 20;
 /// The maximum length of a part of a trim.
@@ -204,8 +204,8 @@ pub(super) struct DeviceTime {
     /// shortest bound.
     spare: Share,
     surplus: Nanos,
-    /// The number of promised I/Os at the device; since when there have been any; and the cost of
-    /// unpromised I/Os that have been at the device since then.
+    /// The number of promised I/Os at the device, the time since which there have been any, and the
+    /// cost of unpromised I/Os that have been at the device since then.
     promised: u32,
     promised_since: Nanos,
     beside: Nanos,
@@ -217,8 +217,8 @@ pub(super) struct DeviceTime {
     /// When a promised I/O last took too long, and how long this has an effect.
     disturbed: Option<Nanos>,
     owed_for: Nanos,
-    /// The share from which the owed share shrinks slowly, and whether writes have been deferred since
-    /// the last disturbance.
+    /// The share below which the owed share shrinks slowly, and whether writes have been deferred
+    /// since the last disturbance.
     careful: Share,
     has_deferred: bool,
     /// The shortest promised bound.
@@ -420,8 +420,8 @@ impl DeviceTime {
             && self.leaves_others_in_time(now, cost, deadline, Nanos::ZERO)
     }
 
-    /// Returns whether the promised I/Os at the device are still in time if another one enters, and
-    /// the last one takes longer than estimated by `tail`.
+    /// Returns whether the promised I/Os at the device remain in time if another I/O enters and the
+    /// last one takes longer than estimated by `tail`.
     fn leaves_others_in_time(
         &self,
         now: Nanos,
@@ -461,8 +461,8 @@ impl DeviceTime {
         promised.chain(starving).min().map(|at| at + Nanos(1))
     }
 
-    /// Returns when an unpromised I/O of `cost` may enter if nothing else happens; [`Nanos::MAX`]
-    /// if another I/O must complete first.
+    /// Returns when an unpromised I/O of `cost` may enter, provided that no other event occurs;
+    /// [`Nanos::MAX`] if another I/O must complete first.
     pub(super) fn room_at(&self, now: Nanos, op: Op, cost: Nanos, window: Nanos) -> Nanos {
         self.room_within(now, op, cost, self.shortened(window))
     }

@@ -13,10 +13,10 @@
 //! requests are late, the margin grows by one sixteenth; a period without too many late requests
 //! reduces it by 1/128. Requests promised before the pace was lowered do not count.
 //!
-//! The window may be full because the shaper is *cautious*: some requests took long, so it lets in less
-//! than it would otherwise. The rate is then that of the few requests at the server. It counts as if
-//! there had been as many as in earlier measurements, but not more than these have found; lower rates
-//! for the same number still count.
+//! The window may be full because the shaper is *cautious*: some requests took long, so it lets in
+//! less than it would otherwise. The rate is then that of the few requests at the server. The rate
+//! is therefore extrapolated to the number of requests in earlier measurements, but not beyond the
+//! rate found then; lower rates with the same number of requests are used as they are.
 //!
 //! Old measurements lose weight: the assumed rate rises by one sixteenth with each period in which
 //! the window was full for less than half of the time.
@@ -106,9 +106,9 @@ impl Moment {
     }
 
     /// Returns whether `rtt` admits a request of `units` whose class has `waiting` requests. The
-    /// bound is a duration of actual time, so it is shorter on a slower clock. On such a clock the
-    /// length of the queue is limited too, because requests promised at a faster pace are still
-    /// waiting.
+    /// bound is a duration of actual time, so it is shorter on a slower clock. On a slower clock,
+    /// the length of the queue is limited too, because requests that were promised at a faster pace
+    /// may still be waiting.
     #[inline]
     pub(super) fn admits(self, rtt: &mut Rtt, units: u64, waiting: usize) -> bool {
         let within = self.pace.of(rtt.within().0);

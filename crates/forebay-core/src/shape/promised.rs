@@ -483,8 +483,8 @@ impl Recombine for Promised {
         class % 2
     }
 
-    /// Returns the sum of the promised rates of all tenants that have read or written, plus one
-    /// request per shortest bound.
+    /// Returns the sum of the promised rates of all tenants that have issued reads or writes, plus
+    /// one request per shortest bound.
     fn capacity(&self) -> Capacity {
         let came = || self.tenants.iter().filter(|tenant| tenant.came);
         let kept = || came().filter_map(|tenant| tenant.promise.kept);

@@ -3,21 +3,22 @@
 //!
 //! Clients see one lane of [`Geometry::capacity_bytes`]. A *unit* has a few data chunks (four of 64
 //! KiB in the paper) and a [`Level`], which determines its *roles*: data chunks, copies and
-//! parities. A table says which *cell* of which drive holds each role. A *job* serves the requests
-//! for a unit: it reads some roles, reconstructs lost ones from the others, and writes some roles.
+//! parities. A table records which *cell* of which drive holds each role. A *job* serves the
+//! requests for a unit: it reads some roles, reconstructs lost ones from the others, and writes
+//! some roles.
 //!
 //! There is no write hole. A role is rewritten in a fresh cell ([`Update::Fresh`]). The unit's new
-//! places count as soon as a record names them. Records are written after a flush of all drives
-//! ([`commit`]), so that after a power cut, units are as the last record says. Each cell ends with
-//! a trailer that names its content and contains a checksum of each block; the table holds 24 bits
-//! of the trailer's own checksum. So rot and lost writes are detected when a chunk is read, and
-//! repaired from redundancy. The paper's array writes in place ([`Update::InPlace`]) and has
-//! neither.
+//! places take effect as soon as a record names them. Records are written after a flush of all
+//! drives ([`commit`]), so that after a power cut, the units are in the state of the last record.
+//! Each cell ends with a trailer that names its content and contains a checksum of each block; the
+//! table holds 24 bits of the trailer's own checksum. So rot and lost writes are detected when a
+//! chunk is read, and repaired from redundancy. The paper's array writes in place
+//! ([`Update::InPlace`]) and has neither.
 //!
 //! Invariants:
 //! - A cell that a durable or an upcoming state names is not written to. It becomes free when
 //!   nothing names it any more ([`ledger`]).
-//! - Data that a drive may have lost do not count ([`suspects`]).
+//! - Data that a drive may have lost is treated as lost ([`suspects`]).
 //! - A unit has one change at a time and no concurrent reads, unless writes in place change only
 //!   some of its rows ([`locks`]).
 //! - An answered write can be read back after any failures that its level tolerates.
@@ -324,8 +325,8 @@ impl Array {
         }
     }
 
-    /// Returns what reads and writes of a unit lock: only what they touch, unless they may change
-    /// the unit's places.
+    /// Returns the range of a unit that reads and writes lock: only the part that they touch,
+    /// unless they may change the unit's places.
     fn grain(&self, number: u64) -> Grain {
         let unit = self.unit(number);
         let Some(level) = unit.level.filter(|_| !self.is_fresh()) else { return Grain::Unit };

@@ -53,9 +53,9 @@ pub trait Placement {
     /// request in it.
     fn ended(&mut self, _done: &Completion) {}
 
-    /// Offers `io` to the placement, because the policy of its lane suggests another device for it.
-    /// It consists of `parts`, which this placement planned. Returns whether the placement takes
-    /// it. If so, the placement must report its completion ([`Plan::diverted`]).
+    /// Offers `io`, which consists of `parts` that this placement planned, to the placement,
+    /// because the policy of its lane suggests another device for it. Returns whether the placement
+    /// accepts `io`. If so, the placement must report its completion ([`Plan::diverted`]).
     fn divert(&mut self, _io: &Request, _parts: &[Diverted], _plan: &mut Plan<'_>) -> bool {
         false
     }

@@ -129,7 +129,7 @@ impl Sweep {
         Sweep::of(files.into_iter().map(read), nothing)
     }
 
-    /// Parses files with the given contents. `whole` names all of them in messages.
+    /// Parses files with the given contents. `whole` is the name for all of them in messages.
     ///
     /// # Errors
     /// Fails if a file was not written by fio, if no file contains I/O, or if the files measure

@@ -80,9 +80,9 @@ impl Placer {
         self.left_of_piece.clone_from(&self.of_piece);
     }
 
-    /// Returns whether the stretch at an address has had all its requests. Without this limit, a
-    /// distant request would attract too many others, because most requests are placed near earlier
-    /// ones.
+    /// Returns whether the stretch at an address has received all its requests. Without this limit,
+    /// a distant request would attract too many others, because most requests are placed near
+    /// earlier ones.
     #[inline]
     fn is_spent(&self, address: u64) -> bool {
         !self.left_of_piece.is_empty() && self.left_of_piece[self.space.piece(address)] == 0

@@ -174,8 +174,8 @@ impl Plan {
         (&self.volumes, &self.streams)
     }
 
-    /// Returns the initial dictionary. If no column contains the names of volumes or streams, it
-    /// has one of them.
+    /// Returns the initial dictionary. If no column contains the names of volumes or of streams,
+    /// the dictionary has one volume or one stream.
     pub(crate) fn dictionary(&self) -> Dictionary {
         let mut dictionary = Dictionary::default();
         if !self.has_volume {
@@ -430,7 +430,7 @@ impl Plan {
         true
     }
 
-    /// Returns whether a line that is not a row names the columns: it has words in place of both
+    /// Returns whether a line that is not a row contains the column names: words in place of both
     /// numbers and operations.
     pub(crate) fn is_header(&self, line: &Cursor<'_>) -> bool {
         let mut cursor = *line;

@@ -1,4 +1,4 @@
-//! Parses times as logs contain them: decimal numbers, times of day, and completions from which
+//! Parses times as they appear in logs: decimal numbers, times of day, and completions from which
 //! arrivals are computed.
 
 use forebay_core::Nanos;
@@ -7,7 +7,7 @@ use crate::fields::digits;
 use crate::rows::RowError;
 
 /// Added to arrivals that are computed from completions, so that arrivals before the log's zero are
-/// not negative. Readers of such logs are sorted afterwards, which subtracts it again.
+/// not negative. Records of such logs are sorted afterwards, and sorting subtracts this offset.
 pub(crate) const BIAS_NS: u64 = 1 << 62;
 
 /// Parses a decimal number without sign or exponent and multiplies it by ten to the power `places`.

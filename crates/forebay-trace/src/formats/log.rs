@@ -253,8 +253,8 @@ impl<L: Log> Reader for LogReader<L> {
     }
 }
 
-/// Returns the first nonblank lines of `head`, by which formats are recognized. Some of them may be
-/// messages of the tools that recorded the log.
+/// Returns the first nonblank lines of `head`, by which formats are recognized. Some of these lines
+/// may be messages of the recording tools.
 pub(crate) fn first_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     lines.filter(|line| !line.is_empty()).take(FIRST_LINES)

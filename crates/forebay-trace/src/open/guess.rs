@@ -1,8 +1,7 @@
 //! Helps with text in an unknown format: guesses the columns from the first rows, so that the user
 //! can correct them.
 //!
-//! [`Declaration::fill`] derives columns from their values, and leaves open what the values do not
-//! show.
+//! [`Declaration::fill`] derives columns from their values, and leaves the rest open.
 
 use forebay_ask::named;
 use forebay_core::Op;

@@ -114,8 +114,8 @@ pub(super) struct Clock {
     /// most.
     moved: u64,
     moved_ns: u64,
-    /// The first steps back, and the number of all, except those after which a run was placed
-    /// after the previous one.
+    /// The first steps back and the number of all steps, not counting steps after which a run was
+    /// placed after the previous one.
     back: Vec<RunStart>,
     steps: u64,
     /// The first steps back after which a run was placed after the previous one.

@@ -195,8 +195,8 @@ impl Sample {
         })
     }
 
-    /// Checks whether there are more requests than machines can send, if there are no latencies to
-    /// compare them with.
+    /// Checks whether there are more requests than machines can send. Used if there are no
+    /// latencies to compare with.
     pub(super) fn busy(&self, doubt: &Doubt) -> Option<Finding> {
         let unit = doubt.unit().filter(|_| self.records >= FINE_LEAST)?;
         let (_, requests) = self.rates()?;

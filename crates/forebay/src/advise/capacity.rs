@@ -1,5 +1,5 @@
-//! If the disk cannot keep up with the load, finds what would: several such disks, or flash used as
-//! a cache.
+//! If the disk cannot keep up with the load, finds a configuration that can: several such disks, or
+//! flash used as a cache.
 //!
 //! Disks are striped in chunks of 512 KiB, md's default, and each has the present scheduler.
 //! Arrivals are as recorded.
@@ -48,7 +48,7 @@ pub struct Enough {
 }
 
 impl Enough {
-    /// Finds what would keep up with requests that arrive within `span_s` seconds.
+    /// Finds configurations that keep up with requests that arrive within `span_s` seconds.
     ///
     /// # Errors
     /// Fails if the trace cannot be read a second time.

@@ -127,7 +127,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Excludes schedulers that do not beat the baseline in `other`, the runs of the same
+    /// Excludes schedulers that do not beat the baseline in `other`, which has the runs of the same
     /// schedulers in the other replay.
     pub(super) fn agreeing(self, other: &Choice<'_>) -> Self {
         let beats = |run: &RunResult| {
@@ -439,9 +439,9 @@ impl<'a> Choice<'a> {
         Some(Objection::new(in_full, format!("{why} {policy}")))
     }
 
-    /// Takes runs on a drive that differs slightly from the assumed one. If the first run does not
-    /// improve on one of the others (it is worse in a figure, or no better under the preference),
-    /// returns the reason; `None` if the first run improves on all others.
+    /// Compares runs on a drive that differs slightly from the assumed one. If the first run does
+    /// not improve on one of the others (it is worse in a figure, or not better under the
+    /// preference), returns the reason; `None` if it improves on all of them.
     pub(super) fn against_first(&self) -> Option<Objection> {
         let (first, figures) = (0, self.looked_at());
         let harmed = |other: usize| {

@@ -117,7 +117,7 @@ fn pair<'a>(
     (is_told && pair.into_iter().any(could)).then_some(pair)
 }
 
-/// Compares the first stream of `pair` in `baseline` with `run`, which leaves out the second one.
+/// Compares the first stream of `pair` in `baseline` with `run`, which omits the second stream.
 /// Returns `None` if the stream has too few requests, or if both runs only measure a backlog.
 fn disturbance(
     [stream, beside]: [&StreamShare; 2],

@@ -285,8 +285,8 @@ impl Case<'_> {
         self.ranking.iter().filter(|ranked| ranked.from.is_obtainable())
     }
 
-    /// Formats how much longer the worst scheduler takes; empty if none takes longer, or if nobody
-    /// waits for the disk.
+    /// Formats how much longer the worst scheduler takes; empty if none takes longer, or if no
+    /// request waits for the disk.
     fn worst(&self) -> String {
         if keeps_up(self.baseline()) {
             return String::new();
@@ -552,8 +552,8 @@ pub(super) fn named_scheduler(policy: &str) -> String {
     }
 }
 
-/// Formats "under bfq". The scheduler named `none` gets another wording, because "under none" would
-/// be misread.
+/// Formats the name with "under", as in "under bfq". The scheduler called `none` is worded
+/// differently, because "under none" would be misread.
 fn under(policy: &str) -> String {
     match policy {
         "none" => "without a scheduler (none)".to_string(),

@@ -1,4 +1,4 @@
-//! Builds the headline: the answer in at most 25 words, which say what to do and give the strongest
+//! Builds the headline: the answer in at most 25 words, with the action to take and the strongest
 //! figure in its favor.
 
 use forebay_ask::named;
@@ -123,8 +123,8 @@ impl Case<'_> {
         Some(format!("Set {}: {}{but}.", run.policy, self.change(run, Latencies::Tails)))
     }
 
-    /// Returns how the recorded device compares with the model, if the answer has to say that: the
-    /// device was assumed, or differs very much.
+    /// Returns how the recorded device compares with the model, if the answer must mention it
+    /// because the device was assumed or differs very much.
     fn speed(&self) -> Option<RecordedSpeed> {
         let is_ranked = !matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes);
         let speed = RecordedSpeed::of(&self.input.description, self.baseline);
@@ -132,8 +132,8 @@ impl Case<'_> {
         speed.filter(|_| is_ranked).filter(counts)
     }
 
-    /// Returns openings of the headline, the more complete one first, which say that the answer is
-    /// about another device than the recorded one.
+    /// Returns openings of the headline, the more complete one first, which state that the answer
+    /// is about a device other than the recorded one.
     fn on_another_device(&self, speed: RecordedSpeed) -> [String; 2] {
         let device = &self.device.name;
         if speed.is_unexplained_tail() {
@@ -402,7 +402,7 @@ impl Case<'_> {
         }
     }
 
-    /// Explains the answer in one sentence, and says how much streams disturb each other, unless
+    /// Explains the answer in one sentence, and states how much streams disturb each other, unless
     /// `headline` does.
     pub(super) fn why(&self, headline: &str) -> String {
         let matters = self.disturbances.iter().filter(|one| one.matters);

@@ -114,8 +114,8 @@ pub(crate) fn share_busy(run: &RunResult, span_s: f64) -> f64 {
     (run.figures.busy_s / over_s.max(1e-9)).min(1.0)
 }
 
-/// Returns whether a recording is so short that it is a single burst: serving it takes much longer than its requests
-/// take to arrive, so that latencies only say how long it is.
+/// Returns whether a recording is so short that it is a single burst: serving it takes much longer
+/// than its requests take to arrive, so that latencies only reflect the length of the burst.
 fn is_one_burst(baseline: &RunResult, span_s: f64) -> bool {
     let figures = &baseline.figures;
     let is_overload = figures.is_overloaded() && shows_overload(span_s);
@@ -124,8 +124,8 @@ fn is_one_burst(baseline: &RunResult, span_s: f64) -> bool {
     baseline.replay == Replay::Open && !is_overload && span_s < SPAN_LEAST_S && is_late
 }
 
-/// Returns whether a recording of this length can show that a drive does not keep up. In a shorter one, requests that
-/// come as fast as any drive falls behind are a burst.
+/// Returns whether a recording of this length can show that a drive does not keep up. In a shorter
+/// recording, requests that arrive so fast that a drive falls behind may be a single burst.
 pub(super) fn shows_overload(span_s: f64) -> bool {
     span_s >= Lag::LATE.as_secs_f64()
 }

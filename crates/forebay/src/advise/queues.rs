@@ -80,7 +80,8 @@ impl fmt::Display for QueueSizes {
 }
 
 /// Returns the schedulers to try with other queue sizes: for a large trace only the best one in
-/// Linux at default sizes, or the first one if that does not reorder requests.
+/// Linux at default sizes, or the first scheduler in the list if the best one does not reorder
+/// requests.
 fn schedulers(today: &str, is_large: bool) -> Vec<&'static str> {
     let best = ORDERING.iter().find(|name| today.starts_with(**name)).unwrap_or(&ORDERING[0]);
     if is_large { vec![best] } else { ORDERING.to_vec() }

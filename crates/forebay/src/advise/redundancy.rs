@@ -205,8 +205,8 @@ fn commands(recommended: &str, Drives { asked, scheduler, .. }: Drives<'_>) -> V
     ]
 }
 
-/// Simulates a scheme on drives that all work, with one missing, and while that one is rebuilt.
-/// `tell` gets the number of requests so far, and the number of the run.
+/// Simulates a scheme on drives that all work, with one drive missing, and while that drive is
+/// rebuilt. `tell` receives the number of requests so far and the number of the run.
 fn simulated(
     input: &Input,
     drives: Drives<'_>,

@@ -30,15 +30,15 @@ const FLASH_SHARE: f64 = 0.955;
 /// about the kind of device.
 const CLEAR_SHARE: f64 = 0.02;
 
-/// The ratio of the model's latencies to the recorded ones from which on the model counts as
-/// slower, and its inverse for faster.
+/// If the model's latencies are at least this many times the recorded ones, the model counts as
+/// slower; the inverse applies to faster.
 const SLOWER_TIMES: f64 = 2.0;
 
 /// The same ratio for 99th percentiles, which vary more.
 const TAIL_SLOWER_TIMES: f64 = 5.0;
 
-/// The share of the requests below which one kind of request, reads or writes, says nothing about
-/// the recorded device.
+/// If fewer than this share of the requests are reads, or writes, they reveal nothing about the
+/// recorded device.
 const KIND_THAT_MATTERS: f64 = 0.1;
 
 /// The ratio of the length of a run to the recording from which on the device counts as not keeping
@@ -54,8 +54,8 @@ fn name_one() -> String {
     format!("to simulate it on a disk, name one with {}", named("device"))
 }
 
-/// Returns whether the volume's name or device number is one that Linux gives to NVMe drives and
-/// their partitions. The same major number is shared by the sixteenth and later partitions of other
+/// Returns whether the volume's name or device number is one that Linux assigns to NVMe drives and
+/// their partitions. The major number is also used for the sixteenth and later partitions of other
 /// disks, which are rare.
 fn is_nvme(volume: &str) -> bool {
     const BLKEXT_MAJOR: &str = "259";
@@ -75,8 +75,8 @@ fn is_nvme(volume: &str) -> bool {
 pub(super) enum RecordedOn {
     /// Flash, for this reason.
     Flash(String),
-    /// A disk, or an unknown device. The text is empty unless the trace is nearly one of flash, or
-    /// says too little.
+    /// A disk, or an unknown device. The text is empty unless the trace almost looks like one of
+    /// flash, or has too little information.
     Disk(String),
 }
 

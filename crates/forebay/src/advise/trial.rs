@@ -242,9 +242,10 @@ impl Trial<'_> {
         Ok((self.with_flash(kind, &ran, needed as u64, &evidence, why), Some(ran)))
     }
 
-    /// Simulates caching, with a cache of the size that the user named, or else with the smallest
-    /// one that has most of the hits, with one that has nearly all, and if neither pays, with one that
-    /// holds everything. Returns the best remedy, and its run if it was simulated.
+    /// Simulates caching, with a cache of the size that the user specified, or else with the
+    /// smallest cache that has most of the hits, with one that has nearly all of them, and, if
+    /// neither is worthwhile, with one that holds everything. Returns the best remedy, and its run
+    /// if it was simulated.
     fn caching(
         &self,
         sizing: &Sizing,
@@ -407,8 +408,8 @@ impl Trial<'_> {
         }
     }
 
-    /// Returns the setups in which a recommendation has to hold: that of the leading replay, then
-    /// that of the other replay if there is one.
+    /// Returns the setups in which a recommendation must hold: that of the leading replay, followed
+    /// by that of the other replay if there is one.
     pub(super) fn setups(&self) -> impl Iterator<Item = (Setup, String)> {
         let other = self.other.map(|other| other.setup);
         let other = other.map(|setup| (setup, format!(", {}", setup.replay.as_told())));
@@ -442,7 +443,7 @@ impl Trial<'_> {
     }
 
     /// Returns why `policy`, which is worth its flash in the leading replay, is not worth it in the
-    /// other; `None` if it is.
+    /// other replay; `None` if it is.
     fn against_elsewhere(
         &self,
         policy: &str,

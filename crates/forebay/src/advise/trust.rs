@@ -86,8 +86,8 @@ impl Trust {
         Trust { said, ..self }
     }
 
-    /// Says that two recordings seem to be laid over each other, if a comment between them shows it,
-    /// or if they cover much of the same time.
+    /// States that two recordings seem to overlap in time, if a comment between them shows this, or
+    /// if they cover much of the same time.
     pub(super) fn with_runs(self, description: &Description) -> Trust {
         let overlaid = description.run_starts.iter().find(|start| {
             let share = start.back_ns as f64 / 1e9 / description.duration_s.max(1e-9);
@@ -114,8 +114,8 @@ impl Trust {
         Trust { said, ..self }
     }
 
-    /// Says how much faster or slower the recorded device was than the model, if the model was not
-    /// compared with the recording and represents another device.
+    /// States how much faster or slower the recorded device was than the model, if the model was
+    /// not compared with the recording and represents another device.
     pub(super) fn with_recorded(self, setting: &Setting<'_>, tried: &Tryouts) -> Trust {
         let (description, policy) = (&setting.input.description, setting.current);
         let run = tried.leading.results.iter().find(|run| run.policy == policy);

@@ -1,4 +1,4 @@
-//! A scheduler that one replay or one drive alone would recommend: what it gains in each replay and
+//! A scheduler that one replay or one drive alone would recommend, and its gains in each replay and
 //! on each drive that the device might be.
 
 use serde::Serialize;
@@ -14,8 +14,8 @@ use super::{Verdict, ranking::Ranked};
 pub struct Uncertain {
     /// The scheduler.
     pub policy: String,
-    /// What decides whether a figure gets better or worse; `None` if no figure gets better in one
-    /// case and worse in another, but the gain may be chance.
+    /// The factor that determines whether a figure improves or worsens; `None` if no figure
+    /// improves in one case and worsens in another, but the gain may be due to chance.
     pub depends_on: Option<DependsOn>,
     /// For each figure that counts, the range of the gains.
     pub gains: Vec<GainRange>,

@@ -128,8 +128,8 @@ fn fits(rows: &[RowFigures]) -> String {
     format!("rates are at most {rates} off, p99s at most {tails}")
 }
 
-/// Says what a fit was compared with. Only rows of the sweep itself can be compared, so other depths
-/// may be further off.
+/// States which rows a fit was compared with. Only rows of the sweep itself can be compared, so
+/// other depths may be further off.
 fn compared_with(rows: &[RowFigures]) -> String {
     let count = rows.iter().filter(|row| row.fitted).count() as u64;
     let rows_fitted = counted(count, "row");

@@ -162,8 +162,8 @@ impl ArrivalTimes {
         without_gaps_s(self.whole.times())
     }
 
-    /// Returns cautions if the trace is too short, or its clock too coarse, to say much about the
-    /// load; one sentence each.
+    /// Returns cautions if the trace is too short, or its clock too coarse, for reliable statements
+    /// about the load; one sentence each.
     pub fn cautions(&self) -> Vec<String> {
         let clock = Times::among(self.whole.times());
         cautions(self.requests(), self.duration(), clock)

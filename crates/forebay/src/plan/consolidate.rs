@@ -288,8 +288,8 @@ fn worst(fractions: &[f64]) -> usize {
     fractions.iter().enumerate().fold((0, f64::INFINITY), least).0
 }
 
-/// Returns cautions if `clients` overlap so little in time that their common capacity means little;
-/// one sentence each.
+/// Returns cautions if `clients` overlap so little in time that their common capacity is not
+/// meaningful; one sentence each.
 pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<String> {
     let lasts = |client: &Span<'_>| client.duration();
     let longest = clients.iter().map(lasts).max().unwrap_or_default();

@@ -89,8 +89,8 @@ pub struct Price {
     pub fcfs_iops: Option<u64>,
     /// The capacity that one server with Miser needs, if that is less than the other methods need.
     pub miser_iops: Option<u64>,
-    /// How well the promise is kept at the capacity that the user gave: in the simplest way that keeps it,
-    /// or else on one server, first come, first served.
+    /// How well the promise is kept at the user's capacity: with the simplest method that keeps it
+    /// or, if there is none, on one server, first come, first served.
     pub checked: Option<Division>,
     /// All ways that were checked at that capacity, from the simplest on, up to the first that keeps the
     /// promise.

@@ -160,8 +160,8 @@ pub struct Answer {
     pub depths_ms: Vec<f64>,
     /// Cautions about the answer, one sentence each.
     pub cautions: Vec<String>,
-    /// Explanations, one sentence each: what determines the setting, what would be cheaper, and
-    /// what is uncertain.
+    /// Explanations, one sentence each: the factor that determines the setting, cheaper
+    /// alternatives, and uncertainties.
     pub said: Vec<String>,
     /// How the user's present volume performs at each bucket depth; one row if the user gave its
     /// depth.

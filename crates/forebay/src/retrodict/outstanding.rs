@@ -77,8 +77,8 @@ impl Outstanding {
     }
 }
 
-/// How the number of outstanding requests in each second compares between the recording and the
-/// model. Seconds in which neither has any are left out.
+/// A comparison of the number of outstanding requests in each second between the recording and the
+/// model. Seconds in which neither has outstanding requests are left out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OutstandingAnswer {
     /// The length of a step in seconds: one, or more for recordings longer than three days.

@@ -185,8 +185,8 @@ impl<'a> Bed<'a> {
         devices::cautions(&models).into_iter().chain(named).chain(worn).collect()
     }
 
-    /// Returns warnings about what simulating `input` under `policies` cannot show: options without
-    /// effect, and reads that cost nothing; one sentence each.
+    /// Returns warnings about limitations of simulating `input` under `policies`, such as options
+    /// without effect and reads that cost nothing; one sentence each.
     pub fn warnings(&self, input: &Input, policies: &[String]) -> Vec<String> {
         let mut told = Vec::new();
         let volumes = input.extents.len().max(1);

@@ -230,7 +230,7 @@ impl SourceAsk {
         self.read_as(trace, stream_by, |reader| reader, session)
     }
 
-    /// Like [`SourceAsk::read`], but reads what `of` makes of the trace's reader.
+    /// Like [`SourceAsk::read`], but applies `of` to the trace's reader and reads the result.
     ///
     /// # Errors
     /// Fails if the trace cannot be read.

@@ -1,5 +1,5 @@
-//! Slices: how long a queue has the disk, when CFQ waits for a queue, and what it is charged at the
-//! end.
+//! Slices: how long a queue has the disk, when CFQ waits for a queue, and what a queue is charged
+//! at the end.
 
 use super::service_tree::ServiceKind;
 use super::stream_queue::Slice;

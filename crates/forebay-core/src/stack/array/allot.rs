@@ -75,7 +75,7 @@ impl Array {
     }
 
     /// Returns whether there is space for a level on drives of a kind. Levels that take more space
-    /// than the leanest one need spare space.
+    /// than the leanest level also need spare space.
     pub(super) fn has_spare(&self, level: Level, kind: DriveKind) -> bool {
         !self.is_fat(level) || self.is_roomy(level, kind)
     }
@@ -88,8 +88,8 @@ impl Array {
     }
 
     /// Returns the kind of drives for a new unit: the preferred kind, or the other kind if the
-    /// preferred one has no space to spare. If neither has, the preferred kind, unless only the
-    /// other one holds fewer units than it promises.
+    /// preferred one has no space to spare. If neither kind has, returns the preferred kind, unless
+    /// only the other kind holds fewer units than promised.
     pub(super) fn first_kind(&self, wanted: DriveKind, level: Level) -> DriveKind {
         let of_two = self.drives.ssds() != 0;
         if !of_two || self.is_roomy(level, wanted) {

@@ -2,8 +2,8 @@
 //! and reads a whole volume on request.
 //!
 //! Several units are processed at a time if there are more drives than a unit spans, so that all
-//! drives take part and the time of a rebuild falls with their number. A drive then has about as
-//! much to do for a rebuild as in an array that is as wide as its units.
+//! drives take part and the time of a rebuild falls with their number. The load of a drive during a
+//! rebuild is then about the same as in an array that is as wide as its units.
 //!
 //! An array that *grows* has new drives, or larger ones. Roles move from full drives to empty ones,
 //! pass after pass, until all are about equally full; only then does the array provide more units,
@@ -158,9 +158,9 @@ impl Care {
         (self.is_last, self.records_only) = (false, false);
     }
 
-    /// Lets a later request begin maintenance again, because drives had no space, unless a client
-    /// waits for its end. There is no timer: with one, a run would never end while there is no
-    /// space.
+    /// Allows a later request to restart maintenance that stopped because drives had no space,
+    /// unless a client waits for its end. There is no timer, because with a timer a run would never
+    /// end while there is no space.
     pub(super) fn postpone(&mut self, now: Nanos) {
         if !self.waits {
             self.retries_from.get_or_insert(now + CARE_PAUSE);
@@ -203,8 +203,8 @@ impl Array {
         self
     }
 
-    /// Balances the drives and then increases the capacity to what fits on all of them. New drives
-    /// are of this kind.
+    /// Balances the drives, and then increases the capacity to the number of units that fit on all
+    /// of them. New drives are of this kind.
     pub fn growing(mut self, new: DriveKind) -> Array {
         self.care.grows = Some(new);
         self
@@ -323,8 +323,8 @@ impl Array {
         if std::mem::take(&mut self.care.scrubs) {
             self.care.checks += 1;
             self.tell_end();
-            // Records may be damaged, too, and a drive that lost them is noticed only when the
-            // array is opened without the others.
+            // Records may be damaged, too. A drive that lost records would otherwise be noticed
+            // only when the array is opened without the other drives.
             if !self.reads_only && self.is_fresh() {
                 self.renew_records();
             }
@@ -358,8 +358,8 @@ impl Array {
         self.commit(plan);
     }
 
-    /// Begins another pass, or postpones it, if it may achieve more than the last one, which ended
-    /// with `now`. Returns whether another pass has begun.
+    /// Begins another pass, or postpones it, if another pass may achieve more than the last one,
+    /// which ended with `now`. Returns whether another pass has begun.
     fn takes_another_pass(&mut self, now: Pass, time: Nanos) -> bool {
         // Roles that had no space, or whose unit was being changed, may be restored now.
         let is_better = |before: Pass| {

@@ -45,8 +45,8 @@ pub(super) struct Log {
     pub(super) page: u64,
     /// Whether something other than a unit has changed and must be recorded.
     pub(super) owes: bool,
-    /// The number of records to write until each page of the table is on as many drives as it
-    /// should be, because a drive that had some of them is gone.
+    /// The number of records to write until each page of the table is on the required number of
+    /// drives again, after a drive that had some of the pages has disappeared.
     pub(super) renews: u64,
     /// Whether records are on fewer drives than they should be, until `renews` is 0.
     pub(super) lacks: bool,

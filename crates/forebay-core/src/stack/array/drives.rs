@@ -50,8 +50,8 @@ pub(super) struct Drives {
     missing: [usize; KINDS.len()],
     /// Whether a role may go to a drive that lost a related role.
     pub(super) reckless: bool,
-    /// The number of drives whose cells are not promised, so that as many can fail and be restored
-    /// on the others.
+    /// The number of drives whose cells are not promised, so that this many drives can fail and be
+    /// restored on the others.
     pub(super) spares: usize,
     /// The cells of each drive, by kind, that are reserved and not given to new roles.
     pub(super) reserves: [u32; KINDS.len()],
@@ -186,14 +186,15 @@ impl Drives {
         self.lapses
     }
 
-    /// Returns whether a place may have lost data that were written when `since` flushes had
-    /// failed, because its drive has failed a flush since.
+    /// Returns whether a place may have lost data written when `since` flushes had failed. This is
+    /// the case if a flush of its drive has failed since then.
     pub(super) fn has_lapsed(&self, place: Place, since: u32) -> bool {
         self.lane(place).is_some_and(|lane| self.all[lane].lapse > since)
     }
 
-    /// Returns the lanes of `copies` drives for the next records, different ones each turn. Drives
-    /// that leave get records only if too few others are left, because their copies do not last.
+    /// Returns the lanes of `copies` drives for the next records, different ones each time. Drives
+    /// that are leaving get records only if too few other drives are left, because their copies are
+    /// temporary.
     pub(super) fn recording(&self, turn: u64, copies: usize) -> Vec<usize> {
         let (leaving, staying): (Vec<usize>, Vec<usize>) =
             self.present().partition(|lane| self.all[*lane].leaves);
@@ -388,8 +389,8 @@ impl Drives {
             .min_by_key(|lane| (self.all[*lane].leaves, rank(lane)))
     }
 
-    /// Returns the lanes, one bit each, of drives that lost a role which must not be on the same
-    /// drive as this one. If such a drive held this role and failed, the unit would lack two roles
+    /// Returns the lanes, one bit each, of drives that lost a role that must not be on the same
+    /// drive as this role. If such a drive held this role and failed, the unit would lack two roles
     /// because of one drive.
     fn losers(&self, unit: &Unit, level: Level, role: usize, chunks: usize) -> u64 {
         let losers = level.apart(role, chunks).filter_map(|other| unit.places[other].loser());
@@ -409,8 +410,8 @@ impl Drives {
         level.apart(role, chunks).any(|other| self.lane(unit.places[other]) == Some(lane))
     }
 
-    /// Returns a role of a unit on a drive that is far fuller than another one that could hold the
-    /// role, and the lane of the other.
+    /// Returns a role of a unit on a drive that is far fuller than another drive that could hold
+    /// the role, and the lane of that other drive.
     pub(super) fn roomier(&self, unit: &Unit, chunks: usize) -> Option<(usize, usize)> {
         self.roomier_by(unit, chunks, SLOPE)
     }

@@ -140,8 +140,8 @@ impl Job {
         if is_promised { Flags::PROMISED } else { Flags::NONE }
     }
 
-    /// Computes which chunks the parts touch and which bytes of them, in multiples of `grain`, or
-    /// complete chunks if `whole`.
+    /// Computes which chunks the parts touch, and which bytes of these chunks, in multiples of
+    /// `grain`, or complete chunks if `whole`.
     pub(super) fn span(&mut self, chunk: u32, grain: u32, whole: bool) {
         let (mut lo, mut hi) = (chunk, 0);
         self.touched = 0;

@@ -63,7 +63,7 @@ impl Array {
         self.costs[kind as usize]
     }
 
-    /// Makes levels follow the workload by `rule`. `costs` are those on each kind of drives, and
+    /// Makes levels adapt to the workload by `rule`. `costs` are the costs on each kind of drive;
     /// their layout `i` is `levels[i]`.
     pub fn adapting<R>(self, rule: R, costs: [Costs; 2], first: First, levels: Vec<Level>) -> Array
     where
@@ -91,7 +91,7 @@ impl Array {
         self
     }
 
-    /// Sets, by lane, which drives may join although no record names them. All others that no
+    /// Sets, by lane, which drives may join although no record names them. All other drives that no
     /// record names have left the array, even if their numbers are higher than those of all
     /// members.
     pub fn joined_by(mut self, joining: &[bool]) -> Array {
@@ -111,8 +111,8 @@ impl Array {
         self.drives.spares
     }
 
-    /// Returns how many drives' data currently fit on the others. This is less than
-    /// [`Array::spare_drives`] after drives have been removed.
+    /// Returns how many drives may currently fail while their data still fits on the others. This
+    /// is less than [`Array::spare_drives`] after drives have been removed.
     pub fn spare_room(&self) -> usize {
         let (level, chunks, units) = (self.promised_level(), self.chunks(), self.geometry.units);
         let missing: usize = KINDS.iter().map(|kind| self.drives.missing_of(*kind)).sum();

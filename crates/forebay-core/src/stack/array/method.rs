@@ -70,8 +70,8 @@ impl View {
         (chosen.count_ones() as usize == self.chunks).then_some(chosen)
     }
 
-    /// Returns what to read to write the data chunks `touched`, of which `covered` are written
-    /// completely. Returns `None` if too much is lost.
+    /// Returns what must be read in order to write the data chunks `touched`, of which `covered`
+    /// are written completely. Returns `None` if too much is lost.
     pub(super) fn to_write(self, touched: Roles, covered: Roles) -> Option<Needs> {
         if self.level.parities() == 0 {
             return self.to_read(touched & !covered);

@@ -95,8 +95,8 @@ impl Array {
         }
     }
 
-    /// Makes a drive leave if the others have space for all of the promised capacity. A missing
-    /// drive leaves at once.
+    /// Starts to remove a drive if the other drives have space for all of the promised capacity. A
+    /// missing drive is removed at once.
     fn retire(&mut self, member: u8) -> Result<(), String> {
         let refusal = |why| format!("drive {member} cannot be removed: {why}");
         self.removal(member).map_err(refusal)?;

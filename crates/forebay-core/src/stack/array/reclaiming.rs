@@ -8,7 +8,7 @@
 //!
 //! Volumes that older versions filled may have no free cell at all. A fat unit then first gives up
 //! some copies, with a record, so that it can shrink into their cells. Until it has shrunk, it
-//! tolerates fewer failures. No other operation reduces the redundancy of a unit below its level.
+//! tolerates fewer failures. No other operation reduces a unit's redundancy below its level.
 
 use super::job::Doing;
 use super::kind::KINDS;

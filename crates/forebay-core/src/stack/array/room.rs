@@ -40,7 +40,7 @@ pub(super) struct Room {
     /// Units that cannot shrink before the next round ends.
     pub(super) failed: BTreeSet<u64>,
     /// Units that did not shrink in the background. Until the next round ends, they shrink only if
-    /// nothing else makes space.
+    /// no other operation frees space.
     pub(super) refused: BTreeSet<u64>,
     /// Units that must shrink even without the roles of missing drives, because space cannot be
     /// freed otherwise.

@@ -1,9 +1,9 @@
 //! Recovers what can still be read of a unit with too many bad chunks, block by block.
 //!
-//! A job that cannot get what it needs from whole chunks reads the cells of all roles, block by
-//! block if a drive fails to read a cell. Each block is reconstructed from the blocks at the same
-//! position of the other roles, so that a few bad blocks do not make whole chunks unreadable.
-//! Blocks that cannot be reconstructed are *lost*: reads of them fail, and the table records them
+//! A job that cannot read enough whole chunks reads the cells of all roles, block by block if a
+//! drive fails to read a cell. Each block is reconstructed from the blocks at the same position of
+//! the other roles, so that a few bad blocks do not make whole chunks unreadable. Blocks that
+//! cannot be reconstructed are *lost*: reads of them fail, and the table records them
 //! ([`super::lost`]).
 //!
 //! Nothing that may be useful later is discarded. A cell without bad blocks other than lost ones
@@ -75,8 +75,8 @@ impl Salvage {
 }
 
 impl Array {
-    /// Reads each block by itself, because whole chunks do not provide what a job needs. Fails the
-    /// job if no present drive has more.
+    /// Reads each block individually, because whole chunks do not provide enough for a job. Fails
+    /// the job if no present drive has further blocks.
     pub(super) fn begin_salvage(&mut self, key: u32, plan: &mut Plan<'_>) {
         let (job, chunk) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
         let is_there = |role: usize| self.drives.lane(job.old.places[role]).is_some();
@@ -98,8 +98,8 @@ impl Array {
         }
     }
 
-    /// Returns whether an I/O reads one block of a cell that could not be read as a whole. That
-    /// failure has already been counted.
+    /// Returns whether an I/O reads a single block of a cell that could not be read as a whole. The
+    /// failure to read the cell has already been counted.
     pub(super) fn is_of_block(token: u64) -> bool {
         token >> KIND == super::JOB && token >> BLOCK_AT & 0xFFFF != 0
     }

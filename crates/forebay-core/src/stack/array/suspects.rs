@@ -60,9 +60,9 @@ impl Array {
             || unit.places.iter().any(|place| self.unsure.has(*place))
     }
 
-    /// Returns whether a change may take effect: everything that was certainly readable before
-    /// still is, and so is what the change wrote. (Lost roles and unsure roles together may be more
-    /// than the level tolerates.)
+    /// Returns whether a change may take effect: all data that was certainly readable before still
+    /// is, and so is the data that the change wrote. (Lost roles and unsure roles together may be
+    /// more than the level tolerates.)
     pub(super) fn is_kept(&self, job: &Job, new: &Unit) -> bool {
         let (now, chunks) = (self.unit(job.number), self.chunks());
         let sure = |unit: &Unit| unit.told(chunks, |place| self.is_sure(place));
@@ -75,9 +75,10 @@ impl Array {
         (sure(&now) | written) & !sure(new) == 0 && (lost == 0 || is_kept_beside(new))
     }
 
-    /// Handles what a drive may have lost: everything written to it since the last round, or all of
-    /// its data if it is gone. Upcoming states no longer depend on that. If the other drives cannot
-    /// make up for it, the loss is reported to those who wait for the data to become durable.
+    /// Handles the possible loss of data on a drive: everything written to it since the last round,
+    /// or all of its data if it is gone. Upcoming states no longer depend on this data. If it
+    /// cannot be reconstructed from the other drives, the loss is reported to clients that wait for
+    /// the data to become durable.
     pub(super) fn suspect(&mut self, lane: usize, fault: Fault) {
         let is_gone = self.drives.present().all(|it| it != lane);
         let suspect = Suspect { number: self.drives.number(lane), is_gone };

@@ -174,9 +174,9 @@ impl Array {
         level.roles(self.chunks()) < than.roles(self.chunks())
     }
 
-    /// Returns a unit as a switch, a repair or a move will make it, and the roles that must be
-    /// written, which have no new cells yet. A unit that shrinks keeps its copies on the drives
-    /// with the most space, or with `on_fullest`, on the fullest ones.
+    /// Returns the state of a unit after a switch, a repair or a move, and the roles that must be
+    /// written, to which no new cells have been assigned yet. A unit that shrinks keeps its copies
+    /// on the drives with the most space, or with `on_fullest`, on the fullest ones.
     pub(super) fn remade(&self, key: u32, on_fullest: bool) -> (Unit, Roles) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];

@@ -70,8 +70,8 @@ impl Array {
         let writes = written(level, chunks, touched);
         let mut new = job.new;
         let room = self.allot(number, &mut new, level, writes).is_some();
-        // Whatever gets a new cell is written there in full. A role that no drive can hold is not
-        // written at all, so a degraded unit writes no more than it would with all its drives.
+        // A role that gets a new cell is written there completely. A role that no drive can hold is
+        // not written at all, so a degraded unit writes no more than it would with all its drives.
         let has_new_cell = |role: usize| {
             let [is, was] = [&new, &old].map(|unit| self.drives.lane(unit.places[role]));
             is.is_some() && was.is_none()

@@ -247,8 +247,8 @@ pub fn put_generation(bytes: &mut [u8], generation: u64, is_confirmed: bool) {
     }
 }
 
-/// The index of the word of a label with its generation; the next word tells whether the disk has
-/// that generation too.
+/// The index of the word of a label that contains the generation. The next word tells whether the
+/// disk has that generation too.
 const GENERATION: usize = 11;
 
 /// Returns the label in `bytes`, whose checksum without the first word is `sum`.

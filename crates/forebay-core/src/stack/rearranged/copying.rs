@@ -34,7 +34,7 @@ pub(super) struct Copying {
     /// Whether each extent is waiting to be copied.
     waits: Vec<bool>,
     /// The current extent, the number of its bytes copied so far, and whether a client has written
-    /// to it meanwhile.
+    /// to the extent in the meantime.
     current: Option<(usize, u64, bool)>,
     /// The data of a piece that was read but not yet written.
     read: Option<Buf>,

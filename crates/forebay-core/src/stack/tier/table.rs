@@ -1,8 +1,8 @@
 //! The location table: which sectors of the disks are on the flash.
 //!
 //! A disk block of [`BLOCK`] bytes has a place on the flash from when any of its sectors is going
-//! to be written there. Each sector is on the flash from the completion of its write. The place is
-//! free again when none of its sectors is on the flash and no I/O to it is outstanding, so that a
+//! to be written there. Each sector is on the flash from the completion of its write. The place
+//! becomes free when none of its sectors is on the flash and no I/O to it is outstanding, so that a
 //! late I/O cannot reach the next block in the place. If the table has a log (`placement_log`), no
 //! record may name the place either.
 //!

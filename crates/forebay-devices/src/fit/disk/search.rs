@@ -439,8 +439,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Fits the number of places in the write cache to the rate of the random writes `row`. Steps
-    /// with many places take long, so whether any number is sufficient is determined first.
+    /// Fits the number of places in the write cache to the rate of the random writes `row`.
+    /// Simulations with many places take long, so first check whether any number is sufficient.
     fn fit_places(&mut self, row: &SweepRow) {
         let is_large = self.is_slower(row, PLACES_USUAL);
         if is_large && self.is_slower(row, PLACES_MAX) {

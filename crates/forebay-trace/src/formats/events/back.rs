@@ -94,8 +94,8 @@ impl BackSteps {
         self.run = doubt.before;
     }
 
-    /// Returns the state after the last event. A few events that are earlier than those before them
-    /// are wild even if none follow.
+    /// Returns the state after the last event. A few events that are earlier than the preceding
+    /// ones are wild even if no events follow.
     fn at_end(&self) -> BackSteps {
         let mut back = self.clone();
         let last = back.doubt.take().filter(|doubt| {
@@ -146,8 +146,8 @@ impl Doubt {
 }
 
 impl Run {
-    /// Returns whether an event at `next_ns` shows that those in doubt were wild: it jumps back to
-    /// where the clock was before them.
+    /// Returns whether an event at `next_ns` shows that the doubtful events were wild: the clock
+    /// returns to where it was before them.
     fn ends(&self, doubt: &Doubt, next_ns: u64) -> bool {
         next_ns.abs_diff(doubt.before.recorded_ns) < doubt.ns / 2
             && next_ns.abs_diff(self.recorded_ns) >= doubt.ns / 2

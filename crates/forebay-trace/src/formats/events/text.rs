@@ -74,7 +74,7 @@ pub(crate) fn open(parser: impl EventLine + 'static, input: Input) -> Box<dyn Re
 }
 
 /// Returns whether text that begins with `head` has the format of `parser`: one of the first lines
-/// must be an event. Others may be messages of the tools that recorded it.
+/// must be an event. The other lines may be messages of the recording tools.
 pub(crate) fn sniff(mut parser: impl EventLine, head: &[u8]) -> bool {
     first_lines(head).any(|line| matches!(parser.parse(line), Ok(Line::Event(..) | Line::Other)))
 }

@@ -284,7 +284,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Translates a column with few distinct strings, each of which is translated only once.
-    /// Returns the meaning of every row. Null has the meaning `of_null`, if that is given.
+    /// Returns the meaning of every row. Nulls are translated to `of_null`, if it is given.
     pub(super) fn meanings<T: Clone>(
         &self,
         name: &str,

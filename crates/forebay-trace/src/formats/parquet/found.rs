@@ -175,8 +175,8 @@ pub(super) fn bytes<'a>(fields: &'a [Field], names: &[(&str, u64)]) -> Option<Fo
     Some(FoundColumn { name: &fields.get(column)?.name, unit: Some(unit) })
 }
 
-/// Returns a note if only one of the names of offset and length contains a unit. The other column
-/// is read in bytes.
+/// Returns a note if only one of the two names, that of the offset or that of the length, contains
+/// a unit. The other column is read in bytes.
 pub(super) fn open_unit(fields: &[Field]) -> Option<String> {
     let mut extents = titles(fields).extents().into_iter().flatten();
     let (column, _) = extents.find(|(_, unit)| unit.is_none())?;

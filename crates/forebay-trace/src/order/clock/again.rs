@@ -12,8 +12,8 @@ const FEW_ROWS: usize = 3;
 const KNOWN_ROWS: u64 = 8;
 /// The minimum number of rows before the step if the next row is later than all of them.
 const ALONE_ROWS: u64 = 3;
-/// Rows are out of order throughout if at least one in this many of them falls back by the step
-/// divided by this number.
+/// Rows are out of order throughout if at least one row in this many is earlier than its
+/// predecessors by at least the step divided by this number.
 const RESTLESS_SHARE: usize = 8;
 /// If the time jumps back to where it was after more rows, these do not form a new run if the jump
 /// is at least this many times the mean gap.

@@ -28,7 +28,7 @@ impl Clock {
     }
 
     /// Returns the first places where another recording seems to begin; none if the steps back are
-    /// those of rows out of order.
+    /// due to rows that are out of order.
     pub(in crate::order) fn run_starts(&self) -> Vec<RunStart> {
         let back = self.back.iter().filter(|_| !self.is_out_of_order());
         let mut starts: Vec<RunStart> = self.appended_starts.iter().chain(back).copied().collect();

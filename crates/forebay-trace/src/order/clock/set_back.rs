@@ -9,7 +9,7 @@ use crate::trace::Record;
 
 /// The minimum number of rows before the step.
 const KNOWN_ROWS: u64 = 64;
-/// The minimum number of rows after the first, and how many of them must be earlier than those
+/// The minimum number of rows after the first, and how many of them must be earlier than the rows
 /// before the step.
 const AHEAD_ROWS: usize = 8;
 const STAY_ROWS: usize = 4;

@@ -1,5 +1,5 @@
-//! The reasons why schedulers are not recommended, for each scheduler by itself and for all of them
-//! in one sentence.
+//! The reasons why schedulers are not recommended, for each scheduler separately and for all of
+//! them in one sentence.
 
 use std::fmt;
 

@@ -147,7 +147,8 @@ fn falls_in_bursts(advice: &Advice, now: &RunResult) -> bool {
     advice.enough.is_some() && now.replay == Replay::Open && advice.is_behind_in_bursts(now)
 }
 
-/// Returns whether percentiles of `count` requests of one kind say something; otherwise, one is just one of them.
+/// Returns whether percentiles of `count` requests of one kind are meaningful; with fewer requests,
+/// a percentile is just one of the latencies.
 fn is_sure(now: &RunResult, count: u64) -> bool {
     count >= TOO_FEW || now.figures.requests < TOO_FEW
 }

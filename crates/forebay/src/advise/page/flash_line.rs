@@ -11,8 +11,8 @@ use crate::quantities::{bytes, percent, seconds};
 /// If less than this share of the used blocks is written, a larger cache cannot absorb more writes.
 const WRITTEN_THAT_MATTERS: f64 = 0.05;
 
-/// Returns whether flash would help, in one line; `None` if the trace does not tell, or if the
-/// headline does.
+/// Returns whether flash would help, in one line; `None` if the trace does not show that, or if the
+/// headline states it.
 pub(super) fn flash_line(advice: &Advice) -> Option<String> {
     // Flash in front of flash is not tried.
     if advice.pictures.cylinders == 0 {

@@ -48,8 +48,8 @@ pub struct LatencyAnswer {
     /// The groups whose latencies changed, if those of other groups did not, as in "reads of
     /// postgres".
     pub changed_for: Option<String>,
-    /// Set if the second trace has another mix of groups of this kind, such as more slow writes,
-    /// while hardly any of the groups changed by itself.
+    /// Set if the second trace has a different mix of groups of this kind, such as more slow
+    /// writes, while hardly any single group changed.
     pub mix_of: Option<GroupKind>,
     /// When the change began, in seconds of the second trace, if it is sudden and not from the
     /// beginning.

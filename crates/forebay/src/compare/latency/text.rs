@@ -94,8 +94,8 @@ fn mix(answer: &LatencyAnswer) -> String {
     format!(", because the mix changed{shares}")
 }
 
-/// Says whether the tail is longer and the median shorter, or vice versa, if they changed in opposite
-/// directions, and for which operation if it is the only one.
+/// States whether the tail got longer and the median shorter, or vice versa, if they changed in
+/// opposite directions; and for which operation, if only one changed so.
 fn tail(answer: &LatencyAnswer, a: &str, b: &str) -> Option<String> {
     let opposed = |group: &LatencyGroup| match (group.p99_ms.change(), group.p50_ms.change()) {
         (LatencyChange::Slower, LatencyChange::Faster) => Some(["longer", "shorter"]),
@@ -120,8 +120,8 @@ fn tail(answer: &LatencyAnswer, a: &str, b: &str) -> Option<String> {
     ))
 }
 
-/// Formats the median and the tail of a group, and the one of them that changed more. Formats the
-/// mean instead of the tail if there are too few requests for one.
+/// Formats the median and the tail of a group, and names the one that changed more. If there are
+/// too few requests for a tail, formats the mean instead.
 fn figures(answer: &LatencyAnswer, all: &LatencyGroup) -> [String; 2] {
     let told = |name: &str, figure: &LatencyFigure| {
         format!("{name} {} (was {})", millis(figure.b), millis(figure.a))

@@ -48,7 +48,7 @@ pub(super) struct Guarantee {
 }
 
 impl Guarantee {
-    /// Returns the rate in whole requests per second. The small addend keeps rounding down from
+    /// Returns the rate in whole requests per second. A small addend prevents rounding down from
     /// costing a constant-rate server one request per second.
     pub(super) fn iops(self) -> u64 {
         (self.rate_iops + 1e-6).floor().max(1.0) as u64

@@ -77,8 +77,8 @@ impl Reliability {
         let chunks = chunks as f64;
         let drives = chunks + survives as f64;
         let rebuild_years = self.rebuild_s(capacity_bytes) / YEAR_S;
-        // For each number of failed drives, from zero on: the mean time in years until one more has failed, rebuilds
-        // included.
+        // For each number of failed drives, from zero on: the mean time in years, including
+        // rebuilds, until one more drive has failed.
         let mut each = Vec::new();
         for failed in 0..=survives {
             let rate = (drives - failed as f64) * self.failures_per_year;

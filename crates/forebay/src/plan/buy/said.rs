@@ -1,5 +1,5 @@
-//! Formats sentences about the answer: what it is based on, and which combinations cannot keep the
-//! promises.
+//! Formats sentences about the answer: the evidence for it, and the combinations that cannot keep
+//! the promises.
 
 use forebay_ask::named;
 

@@ -127,8 +127,8 @@ fn put_aside_of(
     }
 }
 
-/// Returns the index in `taken` of the request to put aside, so that the other requests and `new`
-/// end sooner than without `new`; `None` if `new` itself should be put aside.
+/// Returns the index in `taken` of the request to discard so that the other requests and `new` end
+/// sooner than without `new`; `None` if `new` itself should be discarded.
 fn worth_more_aside(taken: &[Taken], new: Taken) -> Option<usize> {
     let (mut most, mut best) = (new.service, None);
     // Later requests cannot begin before they arrive, so they can only end sooner by a limited

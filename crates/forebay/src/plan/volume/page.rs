@@ -1,4 +1,4 @@
-//! The report page of `plan volume`: what to buy, why, what is uncertain, and the commands.
+//! The report page of `plan volume`: the purchase, the reasons, the uncertainties and the commands.
 
 use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
@@ -126,8 +126,8 @@ fn key_figures(best: &VolumeRow) -> Vec<KeyFigure> {
     price.into_iter().chain([in_time]).chain(p999).collect()
 }
 
-/// Returns the rows that keep the promise at the depth of the best one: those of the user's provider
-/// if the best one is, or else all.
+/// Returns the rows that keep the promise at the bucket depth of the best row: only those of the
+/// user's provider if the best row is one of these, or else all.
 fn shown(answer: &Answer) -> Vec<&VolumeRow> {
     let elsewhere = |row: &VolumeRow| apply::is_elsewhere(&row.kind, answer.provider);
     let is_best_elsewhere = answer.best().is_some_and(elsewhere);

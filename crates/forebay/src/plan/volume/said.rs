@@ -1,5 +1,5 @@
-//! Formats sentences about the answer: what determines the setting, what would be cheaper, and what
-//! is uncertain.
+//! Formats sentences about the answer: the factor that determines the setting, cheaper
+//! alternatives, and uncertainties.
 
 use forebay_ask::named;
 
@@ -327,8 +327,8 @@ fn burst(best: &VolumeRow, credit: Credit) -> Option<String> {
     ))
 }
 
-/// If no setting keeps the promise, states which comes closest, or that none could, because the base
-/// latency alone takes longer.
+/// If no setting keeps the promise, states which setting comes closest, or that no setting can,
+/// because the base latency alone exceeds the promised time.
 fn closest(rows: &[VolumeRow], question: &Question<'_>) -> Option<String> {
     let best = rows.iter().max_by(|a, b| a.in_time_fraction.total_cmp(&b.in_time_fraction))?;
     let base_ms =

@@ -174,7 +174,7 @@ impl Judge {
         self.losses.range(step..).next().is_some()
     }
 
-    /// Checks the answer to a flush: it reports losses from before its arrival, may report later
+    /// Checks the answer to a flush: it reports losses that precede the flush, may report later
     /// ones, and fails for no other reason.
     fn flushed(&mut self, stream: u32, came: u64, outcome: Outcome) {
         // Nothing is lost: the writes become durable when there is space.

@@ -1,4 +1,4 @@
-//! What opening keeps of records, and how it chooses the chain that counts.
+//! The parts of records that opening an array keeps, and how it chooses the chain that is valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Returns the first record of the chain that ends with this one: the chain has a record for
+    /// Returns the first record of the chain that ends with this record. A chain has one record for
     /// each page of the table.
     pub(super) fn first(&self, geometry: &Geometry) -> Option<u64> {
         let pages = geometry.grown(self.volume_units)?.pages();

@@ -74,8 +74,8 @@ pub(super) struct Volume {
     pub(super) completes: bool,
     /// The number of requests that completed at lower devices.
     pub(super) completed_below: u32,
-    /// The number of requests that count here, but were neither remapped to a lower device nor from
-    /// a higher one.
+    /// The number of requests that are counted here, but were neither remapped to a lower device
+    /// nor from a higher one.
     pub(super) unremapped: u64,
     pub(super) own: u64,
     /// If one of several empty flushes completed: when, and how long it took.
@@ -179,7 +179,7 @@ impl Pending {
     }
 
     /// Returns whether another request for all of its sectors has completed since the request was
-    /// issued. If it never gets a completion of its own, both were the same request.
+    /// issued. If the request never gets its own completion, both were the same request.
     pub(super) fn is_doubtful(&self) -> bool {
         self.record.latency.is_none()
             && self.covered > 0
