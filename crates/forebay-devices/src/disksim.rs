@@ -31,7 +31,7 @@ use params::Params;
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// A file is malformed.
-    #[error("{}, line {line}: {what}; correct the file, or check that it is DiskSim 4's", path.display())]
+    #[error("{}, line {line}: {what}; correct the file, or check that it is a DiskSim 4 file", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,

@@ -131,7 +131,7 @@ impl Target {
         let found = match fs::metadata(path) {
             Ok(found) => found,
             Err(_) if path.is_symlink() => {
-                return Err(wrong("is a dangling symbolic link; name the file itself".into()));
+                return Err(wrong("is a dangling symbolic link; specify the file itself".into()));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(TargetKind::Created);

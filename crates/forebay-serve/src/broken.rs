@@ -201,9 +201,9 @@ fn too_slow(gauges: &[Gauge]) -> String {
     let of = |name| gauges.iter().find(|gauge| gauge.name == name).map(|gauge| gauge.value);
     match (of("capacity_iops"), of("small_iops")) {
         (Some(capacity), Some(measured)) if measured < capacity * REACHED_SHARE => format!(
-            "; the disk does {measured:.0} small requests per second, but capacity_iops is \
-             {capacity:.0}; set it to what the disk does with any workload (`forebay plan buy \
-             --configure`), or set capacity = \"measured\""
+            "; the disk serves {measured:.0} small requests per second, but capacity_iops is \
+             {capacity:.0}; set it to the rate that the disk reaches with any workload (`forebay \
+             plan buy --configure`), or set capacity = \"measured\""
         ),
         _ => String::new(),
     }
@@ -415,7 +415,7 @@ mod tests {
         assert!(
             mixed.starts_with(
                 "500 of 2000 kept requests took longer than 10 ms, and 3 failed; no other"
-            ) && mixed.contains("the disk does 400 small"),
+            ) && mixed.contains("the disk serves 400 small"),
             "{mixed}"
         );
     }

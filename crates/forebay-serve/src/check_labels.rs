@@ -29,7 +29,7 @@ pub(crate) fn check(name: &str, drives: &[PathBuf]) -> Result<Vec<String>, Error
     let Some(of) = largest(&drives) else {
         let first = drives.first().map_or_else(PathBuf::new, |Labelled(path, _)| path.clone());
         return Err(wrong(format!(
-            "{} has no label, nor has any other; expected the drives of a volume (`forebay volume \
+            "{} has no label, and neither has any other drive; expected the drives of a volume (`forebay volume \
              create` creates one)",
             first.display()
         )));
@@ -52,7 +52,7 @@ pub(crate) fn check(name: &str, drives: &[PathBuf]) -> Result<Vec<String>, Error
                 members.push((number, path));
             }
             Ok(label) => remarks.push(format!(
-                "{} is a drive of another volume, {:016x}, and will not be used",
+                "{} is a drive of another volume, {:016x}, and is not used",
                 path.display(),
                 label.geometry.volume
             )),
@@ -143,7 +143,10 @@ mod tests {
         assert!(twice.starts_with("refused: ") && twice.contains("so one is a copy"), "{twice}");
         let empty = folder.drives("c", 2, 32 << 20);
         let none = said(&empty);
-        assert!(none.starts_with("refused: ") && none.contains("has no label, nor has"), "{none}");
+        assert!(
+            none.starts_with("refused: ") && none.contains("has no label, and neither has"),
+            "{none}"
+        );
         let unlabelled = said(&[&one[..5], &empty[..1]].concat());
         assert!(unlabelled.contains("will not be used: it has no Forebay label"), "{unlabelled}");
     }

@@ -137,7 +137,7 @@ fn refuse_flash(names: &Names<'_>, force: bool, notes: &mut Vec<String>) -> Resu
         return Ok(());
     }
     Err(unfit(format!(
-        "{what}; serve that disk, with this file as its flash; {} serves the flash itself as a disk",
+        "{what}; serve that disk with this file as its flash; {} serves the flash itself as a disk",
         force_input()
     )))
 }
@@ -345,7 +345,7 @@ impl Names<'_> {
             Why::UnusedLog(id) => format!(
                 "{flash} has the log of a cache or tiers (id {id}), and may have the only copy of \
                  the newest data of {disk}; expected the policy that it was served with; to \
-                 remove the flash, serve it so, and drain it first (docs/placement-log.md)"
+                 remove the flash, serve it with that policy and drain it first (docs/placement-log.md)"
             ),
             Why::Blank => format!(
                 "flash: {flash} {}, expected one with a log (docs/placement-log.md); \

@@ -79,6 +79,6 @@ fn waits_for(back: &Back, policies: &Policies, before: u64) -> String {
             back.policy,
             flash.display()
         ),
-        None => "a rearranged disk uses them after a restart".into(),
+        None => "a rearranged disk uses the new space after a restart".into(),
     }
 }

@@ -156,8 +156,8 @@ pub enum OperationError {
     },
     /// One copy of a disk's label is damaged; others are intact.
     #[error(
-        "disk {}: its label at byte {offset} is damaged; there are others, and the next opening \
-         rewrites it",
+        "disk {}: its label at byte {offset} is damaged; other copies are intact, and the label \
+         is rewritten when the store is opened next",
         disk + 1
     )]
     Label {
@@ -168,8 +168,8 @@ pub enum OperationError {
     },
     /// A disk's root is missing or incomplete, but its content is known from other disks' roots.
     #[error(
-        "disk {}: its root is damaged; other disks have the same information, and the next \
-         opening rewrites it",
+        "disk {}: its root is damaged; other disks have the same information, and the root \
+         is rewritten when the store is opened next",
         disk + 1
     )]
     Root {

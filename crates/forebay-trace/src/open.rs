@@ -334,10 +334,10 @@ fn unrecognized(path: &Path, head: &[u8]) -> TraceError {
         let from = forebay_ask::named(&format!("from={format}"));
         format!("{from} reads these rows and ignores the columns from column {column} on")
     } else if let Some(guessed) = guess::hint(head) {
-        format!("if it has a format, name it with {}; {guessed}", forebay_ask::named("from"))
+        format!("if the format is known, specify it with {}; {guessed}", forebay_ask::named("from"))
     } else {
         format!(
-            "if it has a format, name it with {}; for any other text with one request per line, use {}, with ns, us, ms \
+            "if the format is known, specify it with {}; for any other text with one request per line, use {}, with ns, us, ms \
              or s for the first UNIT and bytes, sectors or kib for the others",
             forebay_ask::named("from"),
             forebay_ask::named("columns=at:UNIT,op,offset:UNIT,len:UNIT,skip=1")
@@ -360,7 +360,7 @@ fn binary(path: PathBuf, head: &[u8]) -> TraceError {
     const SHOWN: usize = 4;
     let bytes: Vec<String> = head.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
     let got = format!("a binary file of no known format (begins {})", bytes.join(" "));
-    let hint = format!("if it has a format, name it with {}", forebay_ask::named("from"));
+    let hint = format!("if the format is known, specify it with {}", forebay_ask::named("from"));
     TraceError::Malformed { path, place: Place::File, got, expected: expected(&[]), hint }
 }
 

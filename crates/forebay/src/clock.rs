@@ -318,7 +318,7 @@ impl Times {
         let told = self.told()?;
         Some(match self {
             Times::Crowded { .. } => format!("Take care: {told}."),
-            _ => format!("Caution: {told}, so they queue more than they did."),
+            _ => format!("Caution: {told}, so they queue more than in the recording."),
         })
     }
 

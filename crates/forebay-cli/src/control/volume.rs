@@ -185,8 +185,8 @@ pub(super) fn replace(verb: Formatted<ReplaceAsk>) -> anyhow::Result<()> {
         ));
     }
     tell(&format!(
-        "{} is drive {new} of the volume now, and drive {old} is no longer part of it; name the new \
-         drive in the configuration, unless it is in the volume's folder",
+        "{} is drive {new} of the volume now, and drive {old} is no longer part of it; add the new \
+         drive to the configuration, unless it is in the volume's folder",
         with.display()
     ));
     lost(&volume)
@@ -211,7 +211,7 @@ pub(super) fn grow(verb: Formatted<GrowAsk>) -> anyhow::Result<()> {
         ),
     });
     if !with.is_empty() {
-        tell("name new drives in the configuration, unless they are in the volume's folder");
+        tell("add new drives to the configuration, unless they are in the volume's folder");
     }
     lost(&volume)
 }

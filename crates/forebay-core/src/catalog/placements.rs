@@ -24,8 +24,9 @@ use crate::stack::placed::Placed;
 use crate::stack::tier::{Choose, Later, MigrateConfig, Rolling, Tier, Tiers};
 use crate::stack::{Link, Pairing, PerDisk};
 
-const TRANSFER: Parameter = Parameter::own("transfer-us", "0")
-    .about("the network round trip added to each request if the flash is in another machine");
+const TRANSFER: Parameter = Parameter::own("transfer-us", "0").about(
+    "the network round trip that is added to each request if the flash is in another machine",
+);
 const SIZE: Parameter = Parameter::own("size-mib", "ALL")
     .about("how much of the flash is used; by default the whole flash");
 const DISK: Parameter = Parameter::own("disk", "mq-deadline")
@@ -251,7 +252,7 @@ pub fn build_paired(
     let spec = Spec::parse(spec)?;
     let Some(flash) = lanes.flash else {
         return Err(SpecError(format!(
-            "'{}': got no flash device, expected one in addition to the disk; name it as the flash",
+            "'{}': got no flash device, expected one in addition to the disk; specify it as the flash",
             spec.text()
         )));
     };

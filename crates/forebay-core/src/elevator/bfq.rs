@@ -67,8 +67,9 @@ const PARAMETERS: &[Parameter] = &[
         .about("a read or synchronous write older than this is served first in its stream's turn"),
     Parameter::millis("fifo-expire-async-ms", 250.0)
         .about("the corresponding age for other writes"),
-    Parameter::whole("back-seek-max-kib", 16_384, 0)
-        .about("the maximum distance backwards at which a request competes with those ahead"),
+    Parameter::whole("back-seek-max-kib", 16_384, 0).about(
+        "the maximum distance behind the head at which a request competes with requests ahead",
+    ),
     Parameter::whole("back-seek-penalty", 2, 1)
         .about("the factor by which backward distances are multiplied"),
     Parameter::choice("low-latency", &["yes", "no"])

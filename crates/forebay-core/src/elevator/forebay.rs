@@ -76,10 +76,10 @@ impl Scheduler for Forebay {
     const LISTED: Listed = Listed {
         name: "forebay",
         origin: Origin::Forebay,
-        summary: "long sweeps, reads and writes separate where one would starve the other; waits \
-                  for streams found by address while a gain is expected; a bound on waits since \
-                  admission, which holds if the device serves a full queue within it (figures: \
-                  bound_held, ios_beyond_bound)",
+        summary: "long sweeps; separates reads and writes if one would starve the other; waits for \
+                  streams (found by address) while a gain is expected; bounds waits since \
+                  admission if the device serves a full queue within the bound (figures: bound_held, \
+                  ios_beyond_bound)",
         parameters: &[PARAMETERS],
     };
 

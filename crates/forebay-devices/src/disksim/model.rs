@@ -117,7 +117,8 @@ fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<[Nanos; 2], Libpa
 
 pub(super) fn list_unknown(params: &Params<'_>, without_effect: &[&str], notes: &mut Notes) {
     for Entry { key, value, line } in params.repeated() {
-        notes.push((*line, format!("{key} is given again; using its last value, {value}")));
+        notes
+            .push((*line, format!("{key} is given more than once; using the last value, {value}")));
     }
     for Entry { key, value, line } in params.unknown(without_effect) {
         notes.push((*line, format!("{key} = {value} is not modeled")));
@@ -206,7 +207,10 @@ fn measured(
         format!("{file}, line {}: {} ms over {} cylinders", point.line, point.ms, point.cylinders)
     };
     if let [only] = &points[..] {
-        notes.push((line, format!("{} is the only point: all seeks take this long", said(only))));
+        notes.push((
+            line,
+            format!("{} is the only point: all seeks have this duration", said(only)),
+        ));
     }
     if rise_of(&points).0.beyond_noise.is_some() {
         let out = outliers(&points);

@@ -161,7 +161,7 @@ impl Sweep {
             path: whole.clone(),
             got: format!("results of {one} and {other}"),
             expected: "those of one drive",
-            hint: "name only the files of one drive",
+            hint: "specify only the files of one drive",
         };
         if let Some(two) = drives::different(&sweep.targets) {
             return Err(of_two(two));
@@ -328,8 +328,8 @@ fn apart(mean: &SweepRow, rates: &[f64], order: &str) -> Option<String> {
     let near = mean.iops * (1.0 - REPEATS_APART)..=mean.iops * (1.0 + REPEATS_APART);
     (!near.contains(&least) || !near.contains(&most)).then(|| {
         format!(
-            "{order} {}: {} results from {least:.1} to {most:.1} IOPS; their mean is used, so name \
-             only the files of the results that count",
+            "{order} {}: {} results from {least:.1} to {most:.1} IOPS; their mean is used, so specify \
+             only the files with the results to use",
             named(mean),
             rates.len()
         )
@@ -357,7 +357,7 @@ fn files_in(folder: &Path, levels: u32, files: &mut Vec<PathBuf>) -> Result<(), 
                 path: folder.to_path_buf(),
                 got: format!("more than {FILES_MAX} files"),
                 expected: "one drive's results",
-                hint: "name only the files of one drive",
+                hint: "specify only the files of one drive",
             });
         }
     }

@@ -32,7 +32,7 @@ impl Device {
             _ => usage(error.to_string()),
         })?;
         if !found.file_type().is_block_device() {
-            let what = "not a block device; name one as `lsblk -p` lists them, e.g. /dev/sda";
+            let what = "not a block device; specify one listed by `lsblk -p`, e.g. /dev/sda";
             return Err(usage(what.into()));
         }
         let sysfs = sysfs_of(found.rdev()).map_err(|error| {

@@ -91,7 +91,9 @@ impl Figures {
                 "1 if the promise was broken in the last minute, 0 if not.",
                 |one| f64::from(u8::from(one.broken.is_some())),
             ),
-            ("disk_seconds_total", "counter", "Disk time used by its requests.", |one| one.disk_s),
+            ("disk_seconds_total", "counter", "Disk time used by the export's requests.", |one| {
+                one.disk_s
+            }),
             (
                 "clients_refused_total",
                 "counter",

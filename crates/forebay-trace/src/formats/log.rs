@@ -186,7 +186,7 @@ impl<L: Log> LogReader<L> {
         let lines = &self.lines;
         self.bad.add(self.read, || {
             let hint = format!(
-                "{cut}lines of format {} are {}; if this is another format, name it with {}",
+                "{cut}lines of format {} are {}; if this is a different format, specify it with {}",
                 L::NAME,
                 L::LINES,
                 named("from")

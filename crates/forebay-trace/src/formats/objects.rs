@@ -212,8 +212,8 @@ impl Places {
         let scattered = (self.scattered > 0).then(|| {
             let uses = counted(self.scattered, "request");
             format!(
-                "{uses} were for objects beyond the {} that are placed in order: these are \
-                 scattered, which affects everything except `forebay cache`",
+                "{uses} were for objects beyond the first {}, which are placed in order: the \
+                 other objects are scattered, which affects everything except `forebay cache`",
                 self.objects_max
             )
         });

@@ -164,7 +164,7 @@ impl Preset {
             return Err(crate::open::unknown_format(&input.path, name));
         };
         let hint = format!(
-            "format {} has the columns {}; if this is another format, name it with {} or {}",
+            "format {} has the columns {}; if this is a different format, specify it with {} or {}",
             name,
             self.titles,
             named("from"),

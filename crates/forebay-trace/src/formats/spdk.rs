@@ -145,7 +145,7 @@ impl CallLine for Spdk {
     }
 
     fn sentences(&self) -> Vec<String> {
-        let note = "the format does not give the size of its blocks: 512 bytes are assumed";
+        let note = "the format does not contain the block size: 512 bytes are assumed";
         self.has_requests.then(|| note.to_owned()).into_iter().collect()
     }
 }

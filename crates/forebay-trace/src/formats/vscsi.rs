@@ -156,7 +156,7 @@ impl Vscsi {
         if version == Version::Two {
             notes.warnings.push(
                 "the response times of vSCSI version 2 are assumed to be microseconds after the \
-                 request's time; the description of the format does not say"
+                 request's time; the description of the format does not specify this"
                     .into(),
             );
         }

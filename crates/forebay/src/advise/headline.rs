@@ -178,7 +178,7 @@ impl Case<'_> {
                 return Some(vec![format!("No: {} is flash already.", self.device.name)]);
             }
             DeviceModel::Throttled(_) => {
-                return Some(vec!["No: the limits of the volume decide, not its disks.".into()]);
+                return Some(vec!["No: the performance is determined by the limits of the volume, not by its disks.".into()]);
             }
             _ => {}
         }
@@ -355,18 +355,18 @@ impl Case<'_> {
         }
         match self.verdict {
             Verdict::NothingToGain | Verdict::BaselineIsBest if self.is_saturated() => format!(
-                "{} is nearly saturated, busy {}; no scheduler is sure to help, and a heavier load needs another {}.",
+                "{} is nearly saturated, busy {}; no scheduler is certain to help, and a heavier load requires a further {}.",
                 self.device.name,
                 self.busy(),
                 self.drive()
             ),
             Verdict::LoadTooLow => format!(
-                "{keep}: the {} is busy {}, and nothing is sure to help.",
+                "{keep}: the {} is busy {}, and no alternative is certain to help.",
                 self.drive(),
                 self.busy()
             ),
             Verdict::NothingToGain if self.tails_differ() => {
-                format!("{keep}: no other scheduler is sure to help.")
+                format!("{keep}: no other scheduler is certain to help.")
             }
             Verdict::NothingToGain if self.spread() < 0.0005 => {
                 format!("{keep}: Linux's schedulers perform the same here.")
@@ -380,7 +380,7 @@ impl Case<'_> {
                     Some((policy, said)) => {
                         format!("{keep}: with {}, {said}.", named_scheduler(policy))
                     }
-                    None => format!("{keep}: no other scheduler is sure to help."),
+                    None => format!("{keep}: no other scheduler is certain to help."),
                 }
             }
             Verdict::TooShort | Verdict::NoTimes => {
@@ -397,7 +397,7 @@ impl Case<'_> {
                 }
             }
             Verdict::BaselineIsBest | Verdict::Recommended => {
-                format!("{keep}: no other scheduler is sure to help.")
+                format!("{keep}: no other scheduler is certain to help.")
             }
         }
     }

@@ -141,7 +141,7 @@ impl Need {
         if self.is_too_short() {
             let lasts = seconds(self.span_s);
             let why = format!("Too short to recommend flash: the trace lasts {lasts}");
-            return Some(Objection::new(why, "the trace is too short to tell"));
+            return Some(Objection::new(why, "the trace is too short for a conclusion"));
         }
         if self.is_only_tails() && self.requests < REQUESTS_THAT_MATTER {
             let requests = counted(self.requests, "request");

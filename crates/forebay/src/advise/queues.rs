@@ -99,7 +99,7 @@ impl Trial<'_> {
     pub(super) fn queue_sizes(&self, progress: Progress<'_>) -> Result<Remedy, Error> {
         let kind = RemedyKind::QueueSizes;
         let Some((today, slices)) = self.today else {
-            let why = "Not tried: no scheduler of Linux is better than another here.";
+            let why = "Not tried: no Linux scheduler is better than another here.";
             return Ok(Remedy::untried(kind, "none", why.to_string()));
         };
         let is_large = self.input.description.records > LARGE_REQUESTS;

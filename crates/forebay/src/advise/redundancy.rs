@@ -87,7 +87,7 @@ pub struct Redundant {
     /// Latencies while a drive is rebuilt; `None` without redundancy.
     pub rebuilding: Option<Latencies>,
     /// The time to rebuild a full drive while serving the requests of the trace; `None` without
-    /// redundancy, and if the trace is too short to tell.
+    /// redundancy, and if the trace is too short for a conclusion.
     pub rebuild_s: Option<f64>,
     /// The expected number of bytes lost per year if the array is full, because too many drives
     /// fail or because sectors are unreadable when they are needed.
@@ -371,7 +371,7 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     let first = match chosen.name == raid6.name {
         true => format!(
             "use RAID 6: it holds {}, answers 99 % of {} within {}, and takes {} of all drives together. \
-             Levels that follow the workload (rule {RULE}) do not pay: {}.",
+             Levels that adapt to the workload (rule {RULE}) are not worthwhile: {}.",
             bytes(raid6.usable_bytes as f64),
             whose(raid6),
             millis(tail(raid6)),
@@ -393,7 +393,7 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
             bytes(copies.usable_bytes as f64)
         ),
         false => format!(
-            " Three copies of everything would hold {} of it and do no better.",
+            " Three copies of everything would hold {} of it and perform no better.",
             percent(copies.usable_bytes as f64 / chosen.usable_bytes.max(1) as f64)
         ),
     };

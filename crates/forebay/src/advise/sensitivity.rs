@@ -201,7 +201,7 @@ pub(super) fn told(
     let turns = all.iter().find(|one| one.turns(&assumed)).map(|one| {
         format!(
             " With {} the gain becomes a loss: measure the drive (docs/measure-a-drive.md) before \
-             you rely on it.",
+             you rely on this answer.",
             one.with
         )
     });

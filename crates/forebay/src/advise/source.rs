@@ -51,7 +51,7 @@ const SCATTERED_MOST: f64 = 1000.0;
 
 /// Advises the user to name a disk, to get an answer about that disk.
 fn name_one() -> String {
-    format!("to simulate it on a disk, name one with {}", named("device"))
+    format!("to simulate it on a disk, specify a disk with {}", named("device"))
 }
 
 /// Returns whether the volume's name or device number is one that Linux assigns to NVMe drives and
@@ -323,7 +323,7 @@ impl RecordedSpeed {
             Quantile::Median => "median",
             Quantile::P99 => "99th percentile",
         };
-        format!("the {quantile} of its {}s was {recorded}, here it is {here}", self.kind)
+        format!("the {quantile} of its {}s was {recorded}, compared with {here} here", self.kind)
     }
 }
 

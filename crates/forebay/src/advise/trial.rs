@@ -330,11 +330,11 @@ impl Trial<'_> {
             });
         } else if run.figures.reads > 0 {
             evidence += &format!(
-                "; the trace has only {}, so it only absorbs writes",
+                "; the trace has only {}, so the cache only absorbs writes",
                 counted(run.figures.reads, "read")
             );
         } else {
-            evidence += "; the trace only writes, so it only absorbs writes";
+            evidence += "; the trace contains only writes, so the cache only absorbs writes";
         }
         let partial_share = figure("blocks_partial") / figure("blocks_written").max(1.0);
         if partial_share >= PARTIAL_THAT_MATTERS {

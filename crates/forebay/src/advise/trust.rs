@@ -51,7 +51,7 @@ pub(super) fn why_not(setting: &Setting<'_>, is_named: bool) -> Option<String> {
     }
     if !is_named {
         return Some(format!(
-            "the recording's device is unknown; if you know it, name it with {}",
+            "the recording's device is unknown; if you know it, specify it with {}",
             named("device")
         ));
     }

@@ -49,7 +49,7 @@ pub(super) fn page(trace: &Path, of: &Description) -> Page {
     page
 }
 
-const BURSTS: &str = "A variance far above the mean says that the load comes in bursts.";
+const BURSTS: &str = "A variance far above the mean indicates that the load arrives in bursts.";
 
 fn headline(of: &Description) -> String {
     if let Some(others) = others_alone(of) {

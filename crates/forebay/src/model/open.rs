@@ -94,8 +94,8 @@ pub fn expect_end(name: &Path, model: &Model, options: &GenerateOptions) -> Resu
     match options.has_end(model) {
         true => Ok(()),
         false => Err(Error::Unfit(format!(
-            "{}: got a duration for a model whose requests all arrive at once, expected a number \
-             of requests",
+            "{}: got a duration for a model whose requests all arrive at the same time, expected \
+             a number of requests",
             name.display()
         ))),
     }

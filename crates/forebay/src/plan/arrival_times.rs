@@ -202,7 +202,7 @@ pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), 
     let why = times.why_no_promise(clock.within).filter(|_| !clock.is_trusted);
     let Some(why) = why else { return Ok(()) };
     let expected = match times {
-        Times::Same => "expected requests that come one after another".to_string(),
+        Times::Same => "expected requests that arrive one after another".to_string(),
         _ => format!("expected a clock that steps by less than the {} promised", clock.within),
     };
     Err(Error::Unfit(format!(

@@ -497,14 +497,14 @@ fn cautions(
     let wide = too_wide(question);
     if !wide.is_empty() {
         let (names, most) = (wide.join(", "), question.drives_max);
-        told.push(format!("Not tried, since they take more than {most} drives: {names}."));
+        told.push(format!("Not tried, because they require more than {most} drives: {names}."));
     }
     let unpriced = unpriced(question, rows);
     // If nothing has a price, nothing is listed last for lack of one.
     if !unpriced.is_empty() && rows.iter().any(|row| row.price.is_some()) {
         let names = unpriced.join(", ");
         told.push(format!(
-            "The prices of these are unknown, so configurations that need them are listed last: {names}. Give {}.",
+            "The prices of the following are unknown, so configurations that need them are listed last: {names}. Specify {}.",
             named("prices")
         ));
     }

@@ -361,8 +361,8 @@ pub fn curve(arrivals: &ArrivalTimes, within: &[Nanos]) -> Result<Vec<Vec<(f64, 
 /// Returns the error that no capacity keeps the promise to `name`.
 pub(super) fn beyond(name: impl Display, within: Nanos, fraction: Share) -> Error {
     Error::Unfit(format!(
-        "{name}: a fraction of {fraction} within {within} takes more than {RATE_MAX_IOPS} IOPS, \
-         expected a promise that takes less; allow more time or a smaller fraction"
+        "{name}: a fraction of {fraction} within {within} requires more than {RATE_MAX_IOPS} IOPS, \
+         expected a promise that requires less; allow more time or a smaller fraction"
     ))
 }
 

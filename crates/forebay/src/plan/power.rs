@@ -265,8 +265,8 @@ impl Plant {
         }
         if u128::from(within.0) * u128::from(rate) < 1_000_000_000 {
             return Err(format!(
-                "got pools of {rate} IOPS for a bound of {within}, expected a pool that answers one \
-                 request in time; give it more disks, or allow more time"
+                "got pools of {rate} IOPS for a bound of {within}, expected a pool that answers a \
+                 single request in time; use more disks per pool, or allow more time"
             ));
         }
         Ok(Plant {

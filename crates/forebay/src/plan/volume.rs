@@ -361,7 +361,7 @@ fn first_kept(rows: &mut [VolumeRow]) -> Vec<&mut VolumeRow> {
 fn nothing_to_try() -> Error {
     Error::Unfit(format!(
         "nothing to try: got no type that is sold by its size and rates, expected at least one; \
-         give other types ({})",
+         specify other types ({})",
         named("type")
     ))
 }

@@ -165,7 +165,7 @@ fn notes(found: &Retrodiction, compared: &[Compared]) -> Vec<String> {
         notes.push(format!("{left_out} without a recorded latency left out."));
     }
     if compared.iter().any(|one| one.requests < REQUESTS_MIN) {
-        notes.push(format!("Quantiles of fewer than {REQUESTS_MIN} requests say little."));
+        notes.push(format!("Quantiles of fewer than {REQUESTS_MIN} requests are not reliable."));
     }
     notes.push(format!(
         "An error is the model's only if the trace was recorded on {} under {}.",

@@ -165,7 +165,7 @@ impl<'a> Bed<'a> {
         }
         Err(Error::Unfit(format!(
             "'{policy}' on {}: cmin: got {promised} requests a second in all, expected at most the \
-             {served:.0} that the server does; none of its promises would hold",
+             {served:.0} that the server can serve; otherwise none of its promises would be kept",
             self.disk.name
         )))
     }

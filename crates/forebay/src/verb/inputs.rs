@@ -370,8 +370,8 @@ impl ReplayAsk {
         let known = input.known_latency_share();
         if self.replay == Replay::Dependent && known < DEPENDENT_KNOWN_SHARE {
             let text = format!(
-                "only {} of the requests have a recorded latency; dependent replay does not know \
-                 what waited for the others",
+                "only {} of the requests have a recorded latency; dependent replay cannot determine \
+                 which requests waited for others",
                 percent(known)
             );
             session.warn(&input.path, &text);

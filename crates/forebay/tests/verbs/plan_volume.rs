@@ -458,7 +458,11 @@ fn sizes_beyond_a_price_list_have_no_price() {
     assert_eq!(first(&found.data), (19_900, 125, 1.0), "{}", found.data);
     assert!(rows(&found.data)[0]["price_month"].is_null());
     let cautions = found.data["cautions"].to_string();
-    assert!(cautions.contains("No price is known, so these are not ranked: ebs-gp3"), "{cautions}");
+    assert!(
+        cautions
+            .contains("The prices of the following are unknown, so they are not ranked: ebs-gp3"),
+        "{cautions}"
+    );
 }
 
 #[test]

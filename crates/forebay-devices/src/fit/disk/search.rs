@@ -98,7 +98,7 @@ impl<'a> Search<'a> {
         });
         self.notes
             .push(format!("the sweep does not show the rotational speed: {rpm} rpm is assumed"));
-        self.says("rpm", "assumed: usual for a disk this fast".to_string());
+        self.says("rpm", "assumed: usual for a disk of this speed".to_string());
         rpm
     }
 

@@ -270,7 +270,9 @@ impl<'a> Job<'a> {
         if self.is_buffered() {
             return Err("its I/Os came from memory (the page cache): set direct=1".to_string());
         }
-        let mode = self.mode().ok_or("neither its options nor the file's name show what it did")?;
+        let mode = self
+            .mode()
+            .ok_or("neither its options nor the file's name show which I/O it performed")?;
         let clones = self.clones()?;
         let depth = self.depth()?.saturating_mul(clones);
         if depth > DEPTH_MAX {

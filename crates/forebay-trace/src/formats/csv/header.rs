@@ -79,7 +79,7 @@ impl Unsure {
             return self;
         }
         let from = named(&format!("from={name}"));
-        self.hint += &format!("; if it is {name}, name that with {from}");
+        self.hint += &format!("; if the format is {name}, specify it with {from}");
         self
     }
 
@@ -331,7 +331,8 @@ impl Names<'_> {
             Some(512) => ":sectors",
             Some(_) => ":kib",
             None => {
-                said.unclear.push(format!("a name that gives the unit of {}", self.name(column)));
+                said.unclear
+                    .push(format!("a name that contains the unit of {}", self.name(column)));
                 said.advise(LENGTH_UNITS);
                 ":UNIT"
             }

@@ -318,7 +318,7 @@ fn malformed<P: EventLine>(path: &Path, place: Place, got: String) -> TraceError
         place,
         got,
         expected: P::LAYOUT.to_owned(),
-        hint: format!("if this is another format, name it with {}", named("from")),
+        hint: format!("if this is a different format, specify it with {}", named("from")),
     }
 }
 

@@ -76,7 +76,7 @@ fn a_mostly_idle_disk_needs_flash_only_for_long_tails() {
         ),
         // The tail of a few requests says nothing.
         (Case { requests: [3000, 90], ..slow }, idle),
-        (Case { span_s: 4.5, ..slow }, "the trace is too short to tell"),
+        (Case { span_s: 4.5, ..slow }, "the trace is too short for a conclusion"),
         // A busy disk needs whatever helps.
         (Case { busy_s: 60.0, ..IDLE }, ""),
         (Case { busy_s: 60.0, requests: [200, 0], ..IDLE }, ""),

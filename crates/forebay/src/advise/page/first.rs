@@ -164,7 +164,10 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
             let what = match advice.trust.is_checked {
                 true => format!("nothing: the recorded device does not resemble {device}"),
                 false => {
-                    format!("name your disk with {}: this answer is for {device}", named("device"))
+                    format!(
+                        "specify your disk with {}: this answer is for {device}",
+                        named("device")
+                    )
                 }
             };
             terms.push(("Do now", what));
@@ -203,7 +206,7 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
             true => String::new(),
             false => {
                 let (baseline, current) = (&advice.baseline, named("current"));
-                format!("; current scheduler assumed: {baseline} ({current} names another)")
+                format!("; current scheduler assumed: {baseline} (specify another with {current})")
             }
         };
         let stands_in = match advice.stands_in {
@@ -248,7 +251,7 @@ fn why_nothing(advice: &Advice) -> String {
         .uncertain
         .as_ref()
         .and_then(on_what)
-        .unwrap_or_else(|| "no other Linux scheduler is sure to be better".to_string())
+        .unwrap_or_else(|| "no other Linux scheduler is certain to be better".to_string())
 }
 
 /// Returns the first clause of a reason, without details in parentheses.

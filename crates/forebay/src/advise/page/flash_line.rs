@@ -58,11 +58,13 @@ fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     });
     if !remedy.recommended {
         let but = match (keeps_up == Some(remedy.flash_bytes), &remedy.against) {
-            (true, _) => "keeps up, but may not be better in every figure; the report says why",
+            (true, _) => {
+                "keeps up, but may not be better in every figure; see the report for the reason"
+            }
             (false, Some(against)) => {
                 return format!("{size} {how} is not recommended: {}{partial}", against.in_short);
             }
-            (false, None) => "may not be worth it; the report says why",
+            (false, None) => "may not be worth it; see the report for the reason",
         };
         return format!("{size} {how} {but}");
     }

@@ -25,7 +25,7 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
         LatencyChange::Faster => format!("{b} is faster than {a}{when}: {figures}{whom}."),
         LatencyChange::Mixed => {
             opposite(answer, a, b).or_else(|| tail(answer, a, b)).unwrap_or_else(|| {
-                format!("{b} is slower than {a} in part and faster in part: {figures}.")
+                format!("{b} is partly slower and partly faster than {a}: {figures}.")
             })
         }
         LatencyChange::Unsure => {
@@ -34,7 +34,7 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
         LatencyChange::Same => format!("{b} is as fast as {a}: {figures}{whom}."),
         LatencyChange::TooFew => {
             format!(
-                "{b} and {a} have too few recorded latencies to say which is faster: {figures}."
+                "{b} and {a} have too few recorded latencies to determine which is faster: {figures}."
             )
         }
     };

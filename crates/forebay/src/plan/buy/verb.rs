@@ -47,7 +47,7 @@ forebay_ask::ask! {
         /// The share of time for which each drive must be idle; for flash, how much faster requests may
         /// arrive: 0.3 means 1/0.7 times as fast
         headroom: Headroom = "0.3",
-        /// Only layouts in which any drives of this number may fail without data loss
+        /// Only layouts that survive the failure of any set of this many drives without data loss
         survives: u16 = "0" [.between(0.0, 2.0)],
         /// Failures per drive and year (default: Backblaze's hard drives, 2024)
         failures_per_year: f64 = "0.0157" [.between(0.000001, 10.0)],

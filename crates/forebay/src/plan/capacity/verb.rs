@@ -46,7 +46,7 @@ forebay_ask::ask! {
         seed: u64 = "1" [.requires("confidence")],
         /// Make the cost of a request depend on its length: microseconds plus microseconds per KiB,
         /// as in 100+0.5/KiB, or a device, whose random reads set the cost. The answer is the
-        /// factor by which a server must be faster
+        /// speed of a server relative to this cost
         cost_us: Option<String> [.word("COST").excludes(&["device", "by", "confidence", "hold_out"])],
         /// Find how many of these devices are needed: a bundled device, a device file, or fixed:RATE
         device: Option<String> [.word("DEVICE")],

@@ -81,7 +81,7 @@ const WORDS: &str = "Separate: a server for each client. Shared: one server that
     to every client. Pooled: enough for that share of all requests, regardless of the client; \
     the last column is the share that the worst client then gets.";
 
-const SHAPED: &str = "Each client is shaped separately, and all requests that its shaper lets in (Q1) are answered in time.";
+const SHAPED: &str = "Each client is shaped separately, and all requests that its shaper admits (Q1) are answered in time.";
 
 const HOW: &str = "Each client alone: the smallest capacity that keeps its promise. A server of constant rate takes the same time for every request, and puts aside requests that it cannot \
     answer in time. Pooled, requests of clients that burst are put aside first, so such a client may get less than its \
@@ -111,7 +111,7 @@ fn why(found: &Consolidation, row: &Shared) -> String {
     let names = client_names(&found.clients);
     let (each, pooled) = (row.every_client_iops, row.merged_iops);
     let binds = format!(
-        "Client {} decides: with one IOPS less it misses its promise.",
+        "Client {} determines the capacity: with one IOPS less, its promise is broken.",
         names[row.binding_client - 1]
     );
     if row.worst_fraction() >= row.fraction {
@@ -225,8 +225,8 @@ fn needs(found: &Consolidation) -> Vec<Block> {
     let caption = Caption {
         id: "needs",
         title: "Capacity that clients need alone and together",
-        description: "For each promise three bars: what each client needs alone, stacked; what all their requests \
-                      need pooled; and what keeps the promise to each of them. The tables below have the figures.",
+        description: "Three bars for each promise: the capacity that each client needs alone, stacked; the capacity \
+                      that all their requests need when pooled; and the capacity that keeps the promise to each client. The tables below have the figures.",
     };
     let first = match found.rows.len() {
         all if all > PROMISES_MAX => format!("; the first {PROMISES_MAX} of {all} promises"),

@@ -37,7 +37,7 @@ forebay_ask::ask! {
         fraction: Vec<Share> = "1,0.9,0.95",
         /// Make the cost of a request depend on its length: microseconds plus microseconds per KiB,
         /// as in 100+0.5/KiB, or a device, whose random reads set the cost. The answer is the
-        /// factor by which a server must be faster
+        /// speed of a server relative to this cost
         cost_us: Option<String> [.word("COST").excludes(&["confidence"])],
         /// Compute a confidence interval of this level for every capacity, by resampling the traces
         confidence: Option<PartialShare>,

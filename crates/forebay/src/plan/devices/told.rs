@@ -100,8 +100,8 @@ fn refusal(row: &DevicesRow, device: &str, max: usize) -> String {
         ),
         (Some(alone), _) if alone < row.fraction => format!(
             "no number of {device} up to {max} is enough, because each is too slow: with {max} \
-             idle ones and one request at a time, {} are in time. On more of them seeks get \
-             shorter ({}), but a faster drive is more likely to be enough.",
+             idle ones and one request at a time, {} are in time. With more devices, seeks \
+             get shorter ({}), but a faster drive is more likely to be enough.",
             achieved(alone),
             named("devices_max")
         ),
@@ -117,8 +117,8 @@ fn refusal(row: &DevicesRow, device: &str, max: usize) -> String {
             achieved(row.achieved_fraction)
         ),
         (alone, _) => format!(
-            "{max} {device} are not enough ({}); more of them may be, because an idle one answers \
-             {} in time; raise {}.",
+            "{max} {device} are not enough ({}); more may be, because an idle one answers {} in \
+             time; raise {}.",
             achieved(row.achieved_fraction),
             achieved(alone.unwrap_or(1.0)),
             named("devices_max")

@@ -28,7 +28,7 @@ forebay_ask::ask! {
         capacity: Option<u64> [.word("IOPS").between(1.0, RATE_MAX_IOPS as f64)],
         /// Make the cost of a request depend on its length: microseconds plus microseconds per KiB,
         /// as in 100+0.5/KiB, or a device, whose random reads set the cost. The answer is the
-        /// factor by which a single server must be faster, first come, first served
+        /// speed, relative to this cost, of a single server that serves requests first come, first served
         cost_us: Option<String> [.word("COST").excludes(&["capacity"])],
         /// Also write the answer as an HTML report
         report: Option<PathBuf> [.short('o')],

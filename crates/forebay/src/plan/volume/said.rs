@@ -316,7 +316,7 @@ fn dependent(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
 /// States how long the credit of the volume lasts.
 fn burst(best: &VolumeRow, credit: Credit) -> Option<String> {
     let start = match credit {
-        Credit::Full => "all of it at the start",
+        Credit::Full => "the full credit at the start",
         Credit::Empty => "none at the start",
         Credit::Steady => "the trace repeated",
     };
@@ -359,7 +359,7 @@ pub(super) fn cautions(rows: &[VolumeRow], question: &Question<'_>) -> Vec<Strin
     if let (Some(first), Some(last)) = (days.first(), days.last()) {
         let when = if first == last { first.to_string() } else { format!("{first} to {last}") };
         all.push(format!(
-            "Prices come from third parties ({when}); check them, or give your own ({}).",
+            "Prices come from third parties ({when}); check them, or specify your own ({}).",
             named("prices")
         ));
     }
@@ -371,7 +371,9 @@ pub(super) fn cautions(rows: &[VolumeRow], question: &Question<'_>) -> Vec<Strin
     unpriced.dedup();
     if !unpriced.is_empty() {
         let names = unpriced.join(", ");
-        all.push(format!("No price is known, so these are not ranked: {names}."));
+        all.push(format!(
+            "The prices of the following are unknown, so they are not ranked: {names}."
+        ));
     }
     all
 }

@@ -79,7 +79,7 @@ impl Value for Credit {
     const CHOICES: &'static [Choice] = &[
         Choice { name: "full", about: "all of it" },
         Choice { name: "empty", about: "none" },
-        Choice { name: "steady", about: "what is left if the trace is repeated" },
+        Choice { name: "steady", about: "the credit that remains if the trace is repeated" },
     ];
 
     fn parse(text: &str) -> Result<Credit, String> {

@@ -119,7 +119,7 @@ fn flash_lasts_as_long_as_its_rating() {
     assert!((years - 1200.0 / written).abs() < 1e-9, "{years}");
     assert!(said::worn_soon(pro).unwrap().contains("which wears it out in 2.3 years"), "{years}");
     let old = row("samsung-830");
-    assert!(said::worn_soon(old).unwrap().contains("does not say how much it is rated"));
+    assert!(said::worn_soon(old).unwrap().contains("does not specify its rated endurance"));
     assert_eq!((old.endurance_years, row("hc550").written_per_year_tb), (None, None));
 }
 
