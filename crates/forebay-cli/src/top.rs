@@ -176,7 +176,8 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     }
     if let Some(LateFigures { p99_ms, longest_ms, .. }) = back.late {
         let told = format!(
-            "The disk is emulated: 99 % of its I/Os completed at most {} late, and all of them at most {} late.",
+            "The disk is emulated: 99 % of its I/Os completed at most {} late, and all of them at \
+             most {} late.",
             millis(p99_ms),
             millis(longest_ms)
         );

@@ -149,7 +149,8 @@ impl Address {
                             // The file was left behind by a server that was killed.
                             std::fs::remove_file(path).map_err(|error| {
                                 unfit(format!(
-                                    "{told}: cannot remove the stale socket of an earlier server: {error}"
+                                    "{told}: cannot remove the stale socket of an earlier server: \
+                                     {error}"
                                 ))
                             })?;
                         }
@@ -282,8 +283,8 @@ fn refuse_others(sockets: &[OwnedFd], listen: &[Address]) -> Result<(), Error> {
     let got = Address::of(other).map_or_else(|| "another socket".into(), |other| shown(&other));
     let expected = listen.iter().map(shown).collect::<Vec<_>>().join(" and ");
     Err(unfit(format!(
-        "the socket unit (LISTEN_FDS) listens at {got}, but the server is configured to listen at {expected}; \
-         use the same address for both"
+        "the socket unit (LISTEN_FDS) listens at {got}, but the server is configured to listen at \
+         {expected}; use the same address for both"
     )))
 }
 

@@ -98,7 +98,8 @@ impl Policies {
             return Ok(policy);
         }
         Err(unfit(format!(
-            "'{spec}': got a shaper that needs several servers with their own rates, expected a shaper for a single disk"
+            "'{spec}': got a shaper that needs several servers with their own rates, expected a \
+             shaper for a single disk"
         )))
     }
 }

@@ -321,10 +321,9 @@ mod tests {
         assert!(look(1, 0).is_empty() && look(61, 0).is_empty());
         assert_eq!(
             look(121, 1),
-            [
-                "1 of 1 kept request took longer than 10 ms (1 is still outstanding); no other export exceeded its promise, so the \
-                disk does not respond, or capacity_iops is too high"
-            ]
+            ["1 of 1 kept request took longer than 10 ms (1 is still outstanding); no other \
+                 export exceeded its promise, so the disk does not respond, or capacity_iops is \
+                 too high"]
         );
         assert_eq!(look(181, 1).len(), 1, "and for another minute");
         assert!(look(241, 0).is_empty());

@@ -51,7 +51,8 @@ impl Config {
         match self.listen.contains(&Address::Tcp(metrics)) {
             false => Ok(()),
             true => Err(unfit(format!(
-                "metrics: got {metrics}, which is also the address for clients (tcp), expected a different port"
+                "metrics: got {metrics}, which is also the address for clients (tcp), expected a \
+                 different port"
             ))),
         }
     }

@@ -29,8 +29,8 @@ pub(crate) fn check(name: &str, drives: &[PathBuf]) -> Result<Vec<String>, Error
     let Some(of) = largest(&drives) else {
         let first = drives.first().map_or_else(PathBuf::new, |Labelled(path, _)| path.clone());
         return Err(wrong(format!(
-            "{} has no label, and neither has any other drive; expected the drives of a volume (`forebay volume \
-             create` creates one)",
+            "{} has no label, and neither has any other drive; expected the drives of a volume \
+             (`forebay volume create` creates one)",
             first.display()
         )));
     };

@@ -148,7 +148,8 @@ pub(crate) fn refuse_unwritable(back: &Back) -> Result<(), Error> {
 }
 
 /// Explains an error of [`may_create_in`].
-pub(crate) const NO_NEW_FILES: &str = "the server has no permission to create files in its folder; change the permissions or specify another folder";
+pub(crate) const NO_NEW_FILES: &str = "the server has no permission to create files in its \
+                                       folder; change the permissions or specify another folder";
 
 /// Returns whether this process may create files in a folder, without creating one.
 ///

@@ -338,7 +338,8 @@ impl Config {
             || self.metrics != now.metrics
             || self.access != now.access
             || self.memory_bytes != now.memory_bytes;
-        let left = "changes to the addresses, their access rights or the memory take effect after a restart";
+        let left = "changes to the addresses, their access rights or the memory take effect after \
+                    a restart";
         is_changed.then(|| left.to_string())
     }
 }

@@ -283,8 +283,8 @@ fn label(path: &Path, at: Option<u64>) -> Result<Option<Layout>, StoreError> {
 fn unreadable_format(format: u64) -> String {
     let made_by = if format < Layout::FORMAT_MIN { "an older" } else { "a newer" };
     format!(
-        "was made by {made_by} Forebay, format {format}; this one reads formats {} to {}, so serve it with the version \
-         that created it",
+        "was made by {made_by} Forebay, format {format}; this one reads formats {} to {}, so \
+         serve it with the version that created it",
         Layout::FORMAT_MIN,
         Layout::FORMAT
     )
@@ -376,7 +376,8 @@ pub fn open_disks(paths: &[PathBuf], options: DiskOptions) -> Result<Disks, Stor
             && !layout.is_like(other)
         {
             let what = format!(
-                "is a disk of store {:016x}, but {} is one of store {:016x}; specify the disks of a single store",
+                "is a disk of store {:016x}, but {} is one of store {:016x}; specify the disks of \
+                 a single store",
                 layout.store,
                 first.display(),
                 other.store

@@ -337,8 +337,9 @@ fn unrecognized(path: &Path, head: &[u8]) -> TraceError {
         format!("if the format is known, specify it with {}; {guessed}", forebay_ask::named("from"))
     } else {
         format!(
-            "if the format is known, specify it with {}; for any other text with one request per line, use {}, with ns, us, ms \
-             or s for the first UNIT and bytes, sectors or kib for the others",
+            "if the format is known, specify it with {}; for any other text with one request per \
+             line, use {}, with ns, us, ms or s for the first UNIT and bytes, sectors or kib for \
+             the others",
             forebay_ask::named("from"),
             forebay_ask::named("columns=at:UNIT,op,offset:UNIT,len:UNIT,skip=1")
         )

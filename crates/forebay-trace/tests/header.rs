@@ -273,8 +273,9 @@ fn ambiguous_names_are_rejected_with_the_declaration_to_write() {
         ),
         (
             "time_us,offset,size",
-            "expected a name for the operation (op, rw, is_write, ...); or write --columns at:us,offset,len,op=OP,skip=1, with \
-             read or write for OP if all requests have the same operation",
+            "expected a name for the operation (op, rw, is_write, ...); or write --columns \
+             at:us,offset,len,op=OP,skip=1, with read or write for OP if all requests have the \
+             same operation",
         ),
         (
             "lba,op,sectors",

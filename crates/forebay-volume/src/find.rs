@@ -255,7 +255,8 @@ impl FoundVolume {
         let number = labels.label.drive;
         if let Some((_, other)) = self.drives.iter().find(|(it, _)| *it == number) {
             let what = format!(
-                "is drive {number} of the volume, and so is {}: one of them is a copy; specify only one of them",
+                "is drive {number} of the volume, and so is {}: one of them is a copy; specify \
+                 only one of them",
                 other.path().display()
             );
             return Err(Error::drive(path, what));

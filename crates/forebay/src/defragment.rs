@@ -190,7 +190,8 @@ impl Defragmentation {
                 (true, _) => "the trace leaves no gap large enough to move blocks into",
                 (_, 0) => "nothing is read in the same scattered order twice",
                 _ => {
-                    "moving those blocks would cost more than the move saves in a second run of the same length"
+                    "moving those blocks would cost more than the move saves in a second run of \
+                     the same length"
                 }
             };
             return vec![format!("Nothing to move: {why} ({learnt}).")];

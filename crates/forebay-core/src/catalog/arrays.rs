@@ -47,7 +47,8 @@ const RULED: &[Parameter] = &[
             the first write",
     ),
     Parameter::whole("switch-percent", 0, 0).about(
-        "with adapt: the maximum amount of data that switches move, relative to clients' data; 0: no limit",
+        "with adapt: the maximum amount of data that switches move, relative to clients' data; 0: \
+         no limit",
     ),
     Parameter::millis("rent-ms", 0.0)
         .about("with adapt: the disk time charged per period for the space of a chunk; 0: none"),

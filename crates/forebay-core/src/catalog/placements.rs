@@ -31,8 +31,10 @@ const SIZE: Parameter = Parameter::own("size-mib", "ALL")
     .about("how much of the flash is used; by default the whole flash");
 const DISK: Parameter = Parameter::own("disk", "mq-deadline")
     .about("the disk's scheduler, such as deadline+fifo-batch=32, with + instead of :");
-const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"])
-    .about("whether hot extents are also moved to the flash, and cold ones back (see the parameters below)");
+const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"]).about(
+    "whether hot extents are also moved to the flash, and cold ones back (see the \
+            parameters below)",
+);
 
 const DEVIATION: Parameter = Parameter::whole("deviation-mib", 64, 1)
     .about("writes that are at least about this far from most queued requests go to the flash");

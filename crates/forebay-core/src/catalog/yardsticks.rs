@@ -58,8 +58,8 @@ fn yardstick(
 ) -> Result<BlockLayer<Sptf<Hdd>>, SpecError> {
     let DeviceModel::Hdd(disk) = disk else {
         return Err(SpecError(format!(
-            "'{}': got a device simulated {}, expected a plain disk (NAME:plain), because the policy needs \
-             positioning times",
+            "'{}': got a device simulated {}, expected a plain disk (NAME:plain), because the \
+             policy needs positioning times",
             spec.text(),
             disk.commands()
         )));

@@ -82,7 +82,8 @@ impl Scheduler for Bfq {
     const LISTED: Listed = Listed {
         name: "bfq",
         origin: Origin::Linux,
-        summary: "fair queueing: streams take turns, each with a budget of bytes; new streams have a higher weight",
+        summary: "fair queueing: streams take turns, each with a budget of bytes; new streams \
+                  have a higher weight",
         parameters: &[PARAMETERS],
     };
 

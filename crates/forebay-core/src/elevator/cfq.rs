@@ -53,8 +53,10 @@ use stream_queue::StreamQueue;
 const PARAMETERS: &[Parameter] = &[
     Parameter::choice("form", &["linux", "paper"])
         .about("as in Linux, or as in the BID paper's example, which uses only quantum"),
-    Parameter::whole("quantum", 8, 1)
-        .about("maximum number of a stream's requests at the device while others wait; with the paper's rules, per round"),
+    Parameter::whole("quantum", 8, 1).about(
+        "maximum number of a stream's requests at the device while others wait; with the \
+         paper's rules, per round",
+    ),
     Parameter::millis("slice-sync-ms", 100.0)
         .about("how long a stream may use the disk for its reads and synchronous writes"),
     Parameter::millis("slice-async-ms", 40.0).about(
@@ -67,8 +69,9 @@ const PARAMETERS: &[Parameter] = &[
         .about("a read or synchronous write older than this is served first in its stream's slice"),
     Parameter::millis("fifo-expire-async-ms", 250.0)
         .about("the corresponding age for other writes"),
-    Parameter::whole("back-seek-max-kib", 16_384, 0)
-        .about("the maximum distance behind the head at which a request competes with requests ahead"),
+    Parameter::whole("back-seek-max-kib", 16_384, 0).about(
+        "the maximum distance behind the head at which a request competes with requests ahead",
+    ),
     Parameter::whole("back-seek-penalty", 2, 1)
         .about("the factor by which backward distances are multiplied"),
     Parameter::choice("low-latency", &["yes", "no"])

@@ -9,7 +9,8 @@ use crate::contract::time::Nanos;
 pub const BLOCK_PARAMETERS: &[Parameter] = &[
     Parameter::choice("merge", &["yes", "no"]).about("whether adjacent requests are merged"),
     Parameter::whole("reads-max", 128, 1)
-        .about("maximum number of queued reads; the default is requests-max for schedulers that have it"),
+        .about("maximum number of queued reads; the default is requests-max for schedulers that \
+                have it"),
     Parameter::whole("writes-max", 128, 1).about(
         "maximum number of queued writes: at most 64 with mq-deadline (Linux async_depth); for \
          asynchronous writes, half of requests-max with bfq and three quarters with kyber",

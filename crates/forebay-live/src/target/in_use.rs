@@ -53,8 +53,8 @@ fn refuse_locked(file: &Path) -> Result<(), String> {
     let Ok(opened) = File::open(file) else { return Ok(()) };
     match flock(&opened, FlockOperation::NonBlockingLockShared) {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(format!(
-            "is a loop device of {}, which another process keeps open for writing, so nothing is written \
-             to it; specify the file itself, and serve it only once",
+            "is a loop device of {}, which another process keeps open for writing, so nothing is \
+             written to it; specify the file itself, and serve it only once",
             file.display()
         )),
         _ => Ok(()),

@@ -152,8 +152,8 @@ pub(crate) enum Course {
 fn not_resumed(order: &VolumeOrder, why: &str) -> String {
     match order {
         VolumeOrder::Retire { member } => format!(
-            "warning: drive {member} was being removed or replaced before the policy was switched, and remains \
-             in the volume: {why}; run the command again"
+            "warning: drive {member} was being removed or replaced before the policy was \
+             switched, and remains in the volume: {why}; run the command again"
         ),
         VolumeOrder::Grow => format!("warning: the volume no longer grows after the switch: {why}"),
         _ => format!("warning: its check or limit did not survive the switch: {why}"),

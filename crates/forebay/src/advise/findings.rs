@@ -112,8 +112,8 @@ impl Case<'_> {
             );
         }
         format!(
-            "This {} cannot keep up with the recording: {} it falls up to {} behind with requests as recorded, and finishes after {} \
-             instead of {}. ",
+            "This {} cannot keep up with the recording: {} it falls up to {} behind with requests \
+             as recorded, and finishes after {} instead of {}. ",
             self.drive(),
             under(&run.policy),
             millis(run.figures.longest_lag_ms),
@@ -228,7 +228,8 @@ impl Case<'_> {
         match self.uncertain.and_then(|uncertain| uncertain.depends_on) {
             Some(DependsOn::Replay) => "It depends on whether requests wait for one another.",
             Some(DependsOn::Drive) => {
-                "It depends on how the drive chooses among its commands, which its data sheet does not specify."
+                "It depends on how the drive chooses among its commands, which its data sheet \
+                 does not specify."
             }
             None => "No gain is certain.",
         }

@@ -178,7 +178,11 @@ impl Case<'_> {
                 return Some(vec![format!("No: {} is flash already.", self.device.name)]);
             }
             DeviceModel::Throttled(_) => {
-                return Some(vec!["No: the performance is determined by the limits of the volume, not by its disks.".into()]);
+                return Some(vec![
+                    "No: the performance is determined by the limits of the volume, \
+                                  not by its disks."
+                        .into(),
+                ]);
             }
             _ => {}
         }
@@ -355,7 +359,8 @@ impl Case<'_> {
         }
         match self.verdict {
             Verdict::NothingToGain | Verdict::BaselineIsBest if self.is_saturated() => format!(
-                "{} is nearly saturated, busy {}; no scheduler is certain to help, and a heavier load requires a further {}.",
+                "{} is nearly saturated, busy {}; no scheduler is certain to help, and a heavier \
+                 load requires a further {}.",
                 self.device.name,
                 self.busy(),
                 self.drive()

@@ -69,8 +69,9 @@ impl Plain {
         };
         (!others.is_empty()).then(|| {
             format!(
-                "The drive's own queue and cache already do part of a scheduler's work. {} with them: {}. On arm and \
-                 platters alone, one command at a time, as papers model a disk ({}): {}.",
+                "The drive's own queue and cache already do part of a scheduler's work. {} with \
+                 them: {}. On arm and platters alone, one command at a time, as papers model a \
+                 disk ({}): {}.",
                 capital(total),
                 times(|on| on.total_s),
                 self.device,

@@ -370,8 +370,8 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     let chosen = if is_better(adaptive, raid6) { adaptive } else { raid6 };
     let first = match chosen.name == raid6.name {
         true => format!(
-            "use RAID 6: it holds {}, answers 99 % of {} within {}, and takes {} of all drives together. \
-             Levels that adapt to the workload (rule {RULE}) are not worthwhile: {}.",
+            "use RAID 6: it holds {}, answers 99 % of {} within {}, and takes {} of all drives \
+             together. Levels that adapt to the workload (rule {RULE}) are not worthwhile: {}.",
             bytes(raid6.usable_bytes as f64),
             whose(raid6),
             millis(tail(raid6)),

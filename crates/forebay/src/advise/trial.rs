@@ -234,7 +234,8 @@ impl Trial<'_> {
         let why = match needed == 0.0 {
             true => Objection::new("It moved nothing to flash", "it moved nothing to flash"),
             false => Objection::new(
-                "In the kernel only: it works per process, and Forebay's server does not know the processes",
+                "In the kernel only: it works per process, and Forebay's server does not know the \
+                 processes",
                 "it works only in the kernel",
             ),
         };

@@ -172,7 +172,8 @@ pub(super) fn told(of: &Retrodiction) -> Option<String> {
     };
     let on = match (has_backlog(of), is_far(of)) {
         (true, _) => {
-            "Little: the model cannot keep up with the recording, so its latencies only reflect a backlog. On"
+            "Little: the model cannot keep up with the recording, so its latencies only reflect a \
+             backlog. On"
         }
         (false, true) => "Little: on",
         (false, false) => "On",

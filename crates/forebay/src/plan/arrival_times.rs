@@ -206,8 +206,8 @@ pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), 
         _ => format!("expected a clock that steps by less than the {} promised", clock.within),
     };
     Err(Error::Unfit(format!(
-        "{}: {why}, so this cannot be computed; {expected}; allow more time, record with a finer clock, or pass \
-         {} if the requests really arrived at these times",
+        "{}: {why}, so this cannot be computed; {expected}; allow more time, record with a finer \
+         clock, or pass {} if the requests really arrived at these times",
         name.display(),
         named("trust_times=true")
     )))

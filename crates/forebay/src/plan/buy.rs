@@ -504,7 +504,8 @@ fn cautions(
     if !unpriced.is_empty() && rows.iter().any(|row| row.price.is_some()) {
         let names = unpriced.join(", ");
         told.push(format!(
-            "The prices of the following are unknown, so configurations that need them are listed last: {names}. Specify {}.",
+            "The prices of the following are unknown, so configurations that need them are listed \
+             last: {names}. Specify {}.",
             named("prices")
         ));
     }

@@ -309,8 +309,8 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
         let apart = (0..clients.len()).filter(|one| is_apart(*one, clients));
         said.extend(apart.map(|one| {
             format!(
-                "{}: according to its clock, it does not overlap any of the other traces; a trace converted to \
-                 Parquet keeps the clock of its source, other formats lose it",
+                "{}: according to its clock, it does not overlap any of the other traces; a trace \
+                 converted to Parquet keeps the clock of its source, other formats lose it",
                 clients[one].path.display()
             )
         }));

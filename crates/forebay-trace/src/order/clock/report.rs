@@ -50,7 +50,8 @@ impl Clock {
     fn wild_sentence(&self) -> Option<String> {
         let effect = match self.wild > self.placed {
             true => {
-                "this makes the trace appear that long, so its rates and figures over time are unreliable"
+                "this makes the trace appear that long, so its rates and figures over time are \
+                 unreliable"
             }
             false if self.wild == 1 && self.wild_first == 1 => {
                 "it is treated as if it had the time of the request after it"

@@ -169,9 +169,9 @@ impl Case<'_> {
         if !self.has_streams() {
             return Some(
                 "The trace does not record which process submitted each request, so streams that \
-                 disturb each other cannot be identified, and per-process schedulers (cfq, bfq, bid, anticipatory) \
-                 see a single process and perform worse than they could; forebay still \
-                 detects streams by their addresses."
+                 disturb each other cannot be identified, and per-process schedulers (cfq, bfq, \
+                 bid, anticipatory) see a single process and perform worse than they could; \
+                 forebay still detects streams by their addresses."
                     .to_string(),
             );
         }
@@ -187,7 +187,8 @@ impl Case<'_> {
         };
         let of_volumes = match self.input.has_streams_of_volumes() {
             true => {
-                " The trace does not record which process submitted each request, so each volume counts as a stream."
+                " The trace does not record which process submitted each request, so each volume \
+                 counts as a stream."
             }
             false => "",
         };

@@ -81,11 +81,15 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
     page
 }
 
-const HOW: &str = "Every drive is simulated in every layout, from the smallest number on, until the promise to each client \
-    is kept and the drives have the headroom, so no smaller number is enough. Data is striped over all sets of drives in \
-    stripes of 1 MiB, and spread over the whole of each drive. Requests arrive as recorded, but faster by the growth. IOPS \
-    alone: the rate of a server of constant rate that keeps the promise and puts the other requests aside. Lost a year: \
-    drives fail, sectors become unreadable, and both are repaired, at the given rates and independently of each other (NOMDL, Greenan, Plank and Wylie 2010).";
+const HOW: &str = "Every drive is simulated in every layout, from the smallest number on, until \
+                   the promise to each client is kept and the drives have the headroom, so no \
+                   smaller number is enough. Data is striped over all sets of drives in stripes \
+                   of 1 MiB, and spread over the whole of each drive. Requests arrive as \
+                   recorded, but faster by the growth. IOPS alone: the rate of a server of \
+                   constant rate that keeps the promise and puts the other requests aside. Lost a \
+                   year: drives fail, sectors become unreadable, and both are repaired, at the \
+                   given rates and independently of each other (NOMDL, Greenan, Plank and Wylie \
+                   2010).";
 
 fn texts(all: &[String]) -> Vec<Block> {
     all.iter().cloned().map(Block::Text).collect()
@@ -152,15 +156,17 @@ fn add_rows(page: &mut Page, answer: &Answer) {
         page.add("What else keeps the promise", Place::Detail, vec![table]);
     }
     let said = Block::Text(
-        "The number of drives required for the data, for the data with redundancy, and for the response times alone; \
-         and the average utilization of the drives, whereas *busy* above is that of the busiest drive."
+        "The number of drives required for the data, for the data with redundancy, and for the \
+         response times alone; and the average utilization of the drives, whereas *busy* above is \
+         that of the busiest drive."
             .into(),
     );
     let table = Block::Table(in_detail(&rows, several, is_priced));
     page.add("What decides the number", Place::Detail, vec![said, table]);
     let said = Block::Text(
-        "The share of requests in time with all drives, with one drive missing, and while that drive is rebuilt; \
-         the expected loss of data per year; and the amount written to each flash drive per year, with its lifetime."
+        "The share of requests in time with all drives, with one drive missing, and while that \
+         drive is rebuilt; the expected loss of data per year; and the amount written to each \
+         flash drive per year, with its lifetime."
             .into(),
     );
     let table = Block::Table(in_failure(&rows, several, is_priced));

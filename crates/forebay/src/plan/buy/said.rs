@@ -120,8 +120,8 @@ pub(super) fn worn_soon(best: &BuyRow) -> Option<String> {
     let written = quantities::significant(written);
     match best.endurance_years {
         None => Some(format!(
-            "At this load {written} TB a year are written to each {name}; its file does not specify its rated endurance \
-             (endurance_tb)."
+            "At this load {written} TB a year are written to each {name}; its file does not \
+             specify its rated endurance (endurance_tb)."
         )),
         Some(years) if best.wears_out() => Some(format!(
             "At this load {written} TB a year are written to each {name}, which wears it out in {years:.1} years."

@@ -146,7 +146,8 @@ impl Value for Layout {
         Choice { name: "volume-raid6", about: "a volume of four chunks and two parities" },
         Choice {
             name: "adaptive",
-            about: "a volume whose units switch between RAID 6 and three copies according to their writes",
+            about: "a volume whose units switch between RAID 6 and three copies according to \
+                    their writes",
         },
     ];
 

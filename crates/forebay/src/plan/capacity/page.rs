@@ -159,7 +159,8 @@ fn charts(promises: &Promises, curves: &Curves) -> Vec<Block> {
         Block::Chart(Chart {
             id: id.into(),
             title: format!("Capacity for the last {what} of the requests"),
-            description: "For each time limit, the smallest capacity that answers each share of the requests in time."
+            description: "For each time limit, the smallest capacity that answers each share of \
+                          the requests in time."
                 .into(),
             x: ChartAxis {
                 name: "requests in time, %".into(),
@@ -211,7 +212,9 @@ pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
         let chart = Chart {
             id: "speeds".into(),
             title: "Smallest speed for a share of the requests".into(),
-            description: "For each time limit, the smallest speed that answers each share of the requests in time.".into(),
+            description: "For each time limit, the smallest speed that answers each share of the \
+                          requests in time."
+                .into(),
             x: ChartAxis {
                 name: "requests in time, %".into(),
                 unit: Unit::Promise,

@@ -81,7 +81,8 @@ const WORDS: &str = "Separate: a server for each client. Shared: one server that
     to every client. Pooled: enough for that share of all requests, regardless of the client; \
     the last column is the share that the worst client then gets.";
 
-const SHAPED: &str = "Each client is shaped separately, and all requests that its shaper admits (Q1) are answered in time.";
+const SHAPED: &str = "Each client is shaped separately, and all requests that its shaper admits \
+                      (Q1) are answered in time.";
 
 const HOW: &str = "Each client alone: the smallest capacity that keeps its promise. A server of constant rate takes the same time for every request, and puts aside requests that it cannot \
     answer in time. Pooled, requests of clients that burst are put aside first, so such a client may get less than its \
@@ -225,8 +226,10 @@ fn needs(found: &Consolidation) -> Vec<Block> {
     let caption = Caption {
         id: "needs",
         title: "Capacity that clients need alone and together",
-        description: "Three bars for each promise: the capacity that each client needs alone, stacked; the capacity \
-                      that all their requests need when pooled; and the capacity that keeps the promise to each client. The tables below have the figures.",
+        description: "Three bars for each promise: the capacity that each client needs alone, \
+                      stacked; the capacity that all their requests need when pooled; and the \
+                      capacity that keeps the promise to each client. The tables below have the \
+                      figures.",
     };
     let first = match found.rows.len() {
         all if all > PROMISES_MAX => format!("; the first {PROMISES_MAX} of {all} promises"),

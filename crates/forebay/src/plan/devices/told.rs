@@ -86,7 +86,8 @@ fn write_cache(row: &DevicesRow, devices: usize, max: usize) -> Option<String> {
         }
     };
     Some(format!(
-        " The result depends on the drive's write cache: {takes}. A power cut loses writes in the cache that were not flushed."
+        " The result depends on the drive's write cache: {takes}. A power cut loses writes in the \
+         cache that were not flushed."
     ))
 }
 

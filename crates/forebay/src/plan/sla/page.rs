@@ -56,10 +56,12 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
     page
 }
 
-const HOW: &str = "Requests that the server of one tier cannot answer in time go to the server of the next tier. Three methods \
-    are compared: separate servers, some of which tiers may share; one server that serves requests first come, first \
-    served; and one server on which Miser lends the slack of earlier tiers to later ones. Below the capacity that the most expensive tier needs \
-    alone, no scheduler keeps the promise.";
+const HOW: &str = "Requests that the server of one tier cannot answer in time go to the server of \
+                   the next tier. Three methods are compared: separate servers, some of which \
+                   tiers may share; one server that serves requests first come, first served; and \
+                   one server on which Miser lends the slack of earlier tiers to later ones. \
+                   Below the capacity that the most expensive tier needs alone, no scheduler \
+                   keeps the promise.";
 
 fn tier_in_words(tier: &TierResult) -> String {
     format!("{} within {}", promised(tier.fraction), bound(tier.within_ms))

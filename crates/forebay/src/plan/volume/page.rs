@@ -15,9 +15,11 @@ use crate::quantities::{bound, percent, promised};
 /// The maximum length of a command's line on the first screen of a terminal, in characters.
 const COMMAND_COLUMNS: usize = 74;
 
-const HOW: &str = "A volume is a list of token buckets: a request passes when no bucket is overdrawn and is then charged to \
-    all of them, so it may wait for operations and for bytes. IOPS and throughput are searched together, because the minimum \
-    of each one alone is not enough for both. Every setting, and the settings one step below it, were replayed on the simulated volume.";
+const HOW: &str = "A volume is a list of token buckets: a request passes when no bucket is \
+                   overdrawn and is then charged to all of them, so it may wait for operations \
+                   and for bytes. IOPS and throughput are searched together, because the minimum \
+                   of each one alone is not enough for both. Every setting, and the settings one \
+                   step below it, were replayed on the simulated volume.";
 
 const HOW_COUNTERS: &str = "A volume is a list of token buckets. The requests of an interval that \
     are in time pass each bucket between the beginning of the interval and its end plus the bound \
@@ -324,8 +326,9 @@ fn cheaper(best: &VolumeRow) -> Table {
 fn in_front(shaped: &shaped::Shaped) -> Vec<Block> {
     let saved = 1.0 - shaped.shaped_iops as f64 / shaped.fifo_iops.max(1) as f64;
     let text = format!(
-        "A volume serves requests first come, first served, which requires {} IOPS for this promise if each request counts \
-         as one. A shaper that puts aside the requests that it cannot answer in time requires {}, {} less; the requests that it puts aside wait longer.",
+        "A volume serves requests first come, first served, which requires {} IOPS for this \
+         promise if each request counts as one. A shaper that puts aside the requests that it \
+         cannot answer in time requires {}, {} less; the requests that it puts aside wait longer.",
         shaped.fifo_iops,
         shaped.shaped_iops,
         percent(saved)
