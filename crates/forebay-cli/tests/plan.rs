@@ -469,7 +469,7 @@ fn answers_are_speeds_if_bytes_have_a_cost() {
     }
     for arguments in [&["sla", promise, trace][..], &["consolidate", trace], &["capacity", trace]] {
         let (text, _) = ends(plan(arguments).args(["--cost-us", "100+2/KiB"]), 0);
-        assert!(text.contains("A server of speed 1 takes 100+2/KiB µs for a request"), "{text}");
+        assert!(text.contains("A server of speed 1 takes 100+2/KiB µs per request"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         refused(
             plan(arguments).args(["--cost-us", "2+1"]),

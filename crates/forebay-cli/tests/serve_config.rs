@@ -201,7 +201,7 @@ fn configuration_errors_are_reported_in_one_message() {
         assert!(!folder.socket().exists(), "{part}");
     };
     let whole = config("noop");
-    refused(&whole, &["--policy", "noop"], "got a configuration file and --policy");
+    refused(&whole, &["--policy", "noop"], "got both a configuration file and --policy");
     refused(
         &whole.replace("20000\ntrace", "5010\ntrace"),
         &[],

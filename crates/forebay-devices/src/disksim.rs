@@ -459,7 +459,7 @@ mod tests {
         assert!(wrong.contains("line 6: l.model, line 8: Blocks per track: got 0"), "{wrong}");
         let other = said(&layout.replace("dm_layout_g1 {", "dm_layout_g4 {"));
         assert!(other.contains("a dm_layout_g4 in l.model") && other.contains("not supported"));
-        assert!(!other.contains("DiskSim 4's"), "{other}");
+        assert!(!other.contains("a DiskSim 4 file"), "{other}");
         assert!(said("").contains("l.model without a layout"));
     }
 

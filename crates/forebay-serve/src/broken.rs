@@ -456,7 +456,7 @@ mod tests {
         };
         assert!(
             said(77.6).contains(
-                "; the disk does 78 small requests per second, but capacity_iops is 1000"
+                "; the disk serves 78 small requests per second, but capacity_iops is 1000"
             )
         );
         assert!(said(950.0).ends_with("capacity_iops is too high"), "{}", said(950.0));

@@ -58,8 +58,8 @@ mod tests {
             (27, "ulimit"),
             (28, "free some space"),
             (30, "somewhere else"),
-            (98, "listens there"),
-            (111, "nothing listens"),
+            (98, "listening there"),
+            (111, "no server is listening"),
             (122, "quota"),
         ] {
             let told = format!("t.csv: {}", io::Error::from_raw_os_error(number));

@@ -443,6 +443,6 @@ mod tests {
         assert_eq!(chosen((104.0, 39.0)).0, "RAID 6", "time is harmed");
         let (_, said) = chosen((98.0, 50.0));
         assert!(said.contains("than RAID 6) hold only 2 GiB"), "{said}");
-        assert!(chosen((60.0, 50.0)).1.contains("do no better"));
+        assert!(chosen((60.0, 50.0)).1.contains("perform no better"));
     }
 }

@@ -263,7 +263,7 @@ mod tests {
         let kept = trace(Some(Nanos(90))).by_own_clock().ok().unwrap();
         assert_eq!(kept.whole.times().collect::<Vec<_>>(), [Nanos(90), Nanos(97)]);
         let said = trace(None).by_own_clock().err().unwrap().to_string();
-        assert!(said.contains("does not say when it began"), "{said}");
+        assert!(said.contains("without an absolute start time"), "{said}");
     }
 
     fn clock(step_ms: u64) -> Times {
