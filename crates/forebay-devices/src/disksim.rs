@@ -426,7 +426,7 @@ mod tests {
         for (from, to, expected) in [
             ("cylinders = 40", "cylinders = 50", "no zone covers the cylinders 40 to 49"),
             ("cylinders = 40", "cylinders = 40, Block count = 9", "Block count: got 9, but"),
-            ("Oddity = 7", "Fast write level = 1", "Fast write level is given again"),
+            ("Oddity = 7", "Fast write level = 1", "Fast write level is given more than once"),
             ("number = 0", "number = 7", "no zone covers the cylinders 0 to 6"),
         ] {
             let (found, _) = with(from, to);

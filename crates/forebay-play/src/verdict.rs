@@ -152,7 +152,7 @@ mod tests {
         assert!(!punctual && slow.starts_with("This host did not keep up"), "{slow}");
         assert!(slow.contains("1.01 ms late (at most 70.0 ms)"), "{slow}");
         let (punctual, full) = said(23.0, 1.0);
-        assert!(punctual && full.starts_with("The target was full"), "{full}");
+        assert!(punctual && full.starts_with("The target was saturated"), "{full}");
         assert!(full.contains("during 2.50 s") && !full.contains("processors"), "{full}");
     }
 

@@ -173,7 +173,7 @@ def test_plan_power(answer, trace):
         forebay.plan_power(trace, off_w=50)
     with pytest.raises(forebay.Error, match="spins up"):
         forebay.plan_power(trace, epoch="3s")
-    with pytest.warns(forebay.TraceWarning, match="one epoch only"):
+    with pytest.warns(forebay.TraceWarning, match="only one epoch"):
         forebay.plan_power(trace)
 
 
