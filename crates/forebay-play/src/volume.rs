@@ -216,7 +216,8 @@ fn costs(
     let costs = adapts.then(|| drive_costs(&each, chunk_bytes, chunks, Update::Fresh)).flatten();
     match costs.is_none() && !devices.is_empty() {
         true => Err(forebay::Error::Unfit(format!(
-            "{}: got {} of {} with {chunks} chunks a unit, which cannot change between RAID 6 and three copies; leave it out",
+            "{}: got {} of {} with {chunks} chunks per unit, and such units cannot switch between \
+             RAID 6 and three copies; leave it out",
             named(name),
             level.name(),
             counted(drives.len() as u64, "drive"),

@@ -450,7 +450,7 @@ impl ExportRoom {
             }
             if name.len() > NAME_MAX || description.len() > NAME_MAX {
                 return Err(unfit(format!(
-                    "export '{name:.40}...': got more than {NAME_MAX} bytes of name"
+                    "export '{name:.40}...': got a name of more than {NAME_MAX} bytes"
                 )));
             }
             Ok(Export {

@@ -495,7 +495,7 @@ impl Front {
     /// # Panics
     /// Panics if there is no request ([`Front::peek`]).
     pub(crate) fn take(&mut self) -> Request {
-        self.ready.pop_front().expect("asked for only where there is one")
+        self.ready.pop_front().expect("called only if one is ready")
     }
 
     /// Handles the answer to a request, or to a part of one.

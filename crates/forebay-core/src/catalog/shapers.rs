@@ -96,8 +96,8 @@ const BUILT: &[BuiltShaper] = &[
                     ),
                     DELTA_C,
                     Parameter::choice("shared", &["no", "yes"]).about(
-                        "whether stream s shares the promise and weight of stream s modulo the \
-                            length of cmin's list; streams that share get equal parts",
+                        "whether stream s uses entry s modulo the length of cmin's list as its \
+                            promise and weight; streams with the same entry get equal parts",
                     ),
                 ],
                 FOLLOWED,

@@ -118,7 +118,7 @@ fn a_check_and_a_start_agree_about_disks() {
         (exported(&plain, "").replace("\"x\"", "\"a\\nb\""), "control character in the name"),
         (
             exported(&plain, "").replace("\"x\"", &format!("\"{}\"", "x".repeat(5000))),
-            "4096 bytes of name",
+            "a name of more than 4096 bytes",
         ),
         (plain.replace("data", "da\\tta"), "control character in the name"),
         (plain.replace("data", ""), "name: "),

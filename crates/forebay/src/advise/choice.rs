@@ -419,7 +419,7 @@ impl<'a> Choice<'a> {
         if let Some((other, figure)) = harmed {
             let (name, other_name) = (figure.name(&self.runs[0]), &self.runs[other].policy);
             let told = self.told(figure, 0, other).unwrap_or_default();
-            let why = format!("Not worth flash: {name} rises against {other_name} ({told})");
+            let why = format!("Not worth flash: {name} rises compared with {other_name} ({told})");
             return Some(Objection::new(why, format!("{name} rises")));
         }
         let share = CLEAR_SHARE;

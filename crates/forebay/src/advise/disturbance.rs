@@ -82,7 +82,7 @@ impl Disturbance {
         self.stream == WRITE_BACK || self.beside == WRITE_BACK
     }
 
-    /// Formats the figures, as in "db/7 reads: p99 48 ms beside backup/9, 12 ms without it".
+    /// Formats the figures, as in "db/7 reads: p99 48 ms together with backup/9, 12 ms without it".
     pub(super) fn said(&self) -> String {
         let kind = if self.is_reads { " reads" } else { "" };
         let (stream, beside) = (printable(&self.stream), printable(&self.beside));
@@ -90,7 +90,7 @@ impl Disturbance {
         match self.p99_ms {
             Some(ms) => {
                 let p99 = millis(ms);
-                format!("{stream}{kind}: p99 {p99} beside {beside}, {without} without it")
+                format!("{stream}{kind}: p99 {p99} together with {beside}, {without} without it")
             }
             None => format!(
                 "without {beside} nothing falls behind, and p99 of {stream}{kind} is {without}"

@@ -276,7 +276,7 @@ impl Case<'_> {
         if needs_s > self.span_s * (1.0 + BURST_SHARE) {
             let would = enough.map(|enough| format!("{enough} would"));
             return format!(
-                "This {drive} cannot keep up: it needs {} for requests that come in {}; {}.",
+                "This {drive} cannot keep up: it needs {} for requests that arrive in {}; {}.",
                 seconds(needs_s),
                 seconds(self.span_s),
                 would.unwrap_or_else(|| "nothing that was tried keeps up".to_string())

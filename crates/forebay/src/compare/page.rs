@@ -18,8 +18,8 @@ use crate::names;
 use crate::quantities::{bytes, percent, seconds, significant};
 use crate::words;
 
-const NOT_TESTED: &str =
-    " Not tested: too few requests to notice twice the figure, or positions in different volumes.";
+const NOT_TESTED: &str = " Not tested: too few requests to detect a difference by a factor of two, \
+     or positions in different volumes.";
 
 pub(super) fn page(card: &Card) -> Page {
     // If latencies changed, the page leads with that: most people compare a trace before and after

@@ -40,7 +40,7 @@ fn read(path: &Path) -> Result<Model, TraceError> {
     read.map_err(|source| TraceError::Io { path: path.to_path_buf(), source })?;
     if bytes.len() as u64 > file::FILE_BYTES_MAX {
         let got = format!("more than {} MiB", file::FILE_BYTES_MAX >> 20);
-        return Err(mistaken(path, &got, "a model, which has some 10 to 40 KiB", String::new()));
+        return Err(mistaken(path, &got, "a model, which has about 10 to 40 KiB", String::new()));
     }
     Model::from_file(path, &bytes)
 }

@@ -162,7 +162,7 @@ fn notes(found: &Retrodiction, compared: &[Compared]) -> Vec<String> {
     }
     if found.requests_unmeasured > 0 {
         let left_out = counted(found.requests_unmeasured, "request");
-        notes.push(format!("{left_out} without a recorded latency left out."));
+        notes.push(format!("Left out: {left_out} without a recorded latency."));
     }
     if compared.iter().any(|one| one.requests < REQUESTS_MIN) {
         notes.push(format!("Quantiles of fewer than {REQUESTS_MIN} requests are not reliable."));

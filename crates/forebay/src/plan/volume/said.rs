@@ -78,8 +78,8 @@ pub(super) fn of_counters(
     question: &Question<'_>,
 ) -> Vec<String> {
     let mut all = vec![format!(
-        "This is a lower bound: within {} the counters cannot see when requests came, and a burst \
-         needs more.",
+        "This is a lower bound: the counters do not show when requests arrived within {}, and a \
+         burst needs more.",
         seconds(read.interval_s)
     )];
     match rows.iter().find(|row| row.keeps) {
