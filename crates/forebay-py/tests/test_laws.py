@@ -159,7 +159,7 @@ def run(*words):
 def test_from_a_shell(tmp_path):
     kept = run(f"{EXAMPLE}:ShortestSeek", "--cases", 4)
     assert (kept.returncode, kept.stderr) == (0, "")
-    assert kept.stdout.endswith("keeps every law, on 4 workloads and beside a greedy stream\n")
+    assert kept.stdout.endswith("keeps every law, on 4 workloads and together with a greedy stream\n")
     path = tmp_path / "last.py"
     path.write_text(
         "class Last:\n"
