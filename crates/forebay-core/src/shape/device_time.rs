@@ -9,9 +9,9 @@
 //! a byte costs [`BYTE_PS`].
 //!
 //! **The window** limits device time, not the number of I/Os: a promised I/O that arrives now must
-//! be finished in time although everything at the device precedes it. An I/O may enter only if each
+//! complete in time although everything at the device precedes it. An I/O may enter only if each
 //! promised I/O at the device with an earlier deadline is still in time if it is served last.
-//! Unpromised I/Os must also leave the device early enough for promised ones to come; see
+//! Unpromised I/Os must also complete early enough for promised I/Os that arrive later; see
 //! [`DeviceTime::has_room`].
 //!
 //! While promised I/Os are at the device, unpromised ones get only what the promises leave: the
@@ -19,23 +19,24 @@
 //! promised I/Os that arrive later.
 //!
 //! The *tail* is the excess of the actual time of promised I/Os at the device over the estimate: a
-//! peak that rises quickly and decays slowly. The window is shortened by the tail. But what promised
-//! I/Os exceed even without others beside them is no reason to hold others back: on account of that,
-//! at most three quarters of the window are taken. If a promised I/O is overdue by as much time as it
-//! had, others are no longer held back for it, because a device may never answer it.
+//! peak that rises quickly and decays slowly. The window is shortened by the tail. The excess that
+//! also occurs while no unpromised I/Os are at the device cannot be avoided by holding these back,
+//! so it shortens the window by at most three quarters. If a promised I/O is overdue by as much time
+//! as it was allowed to take, other I/Os are no longer held back for it, because a device may never
+//! answer it.
 //!
-//! **Deferred work** of drives with a write cache is *owed*, and other I/Os wait until it has been paid
-//! ([`deferred`]).
+//! **Deferred work** of drives with a write cache is *owed*, and other I/Os wait until it has been
+//! paid ([`deferred`]).
 //!
-//! **A wrong capacity.** If the device is slower than the capacity says, small I/Os take longer than a
-//! unit. Their actual time is measured in periods that have no others, and in which the device was
-//! never idle, because a client that sends one request at a time says nothing about the rate. It replaces the unit where
-//! streams are charged for what they used and where the costs of longer I/Os are learned. Otherwise
-//! longer I/Os would be charged for the time of small ones, and their streams would starve.
-//! Promises still count units.
+//! **A wrong capacity.** If the device is slower than the configured capacity, small I/Os take longer
+//! than a unit. Their actual time is measured in periods in which there are only small I/Os and the
+//! device is never idle; a client that sends one request at a time does not reveal the rate. The
+//! measured time replaces the unit when streams are charged and when the costs of longer I/Os are
+//! learned. Otherwise longer I/Os would be charged for the time of small ones, and their streams
+//! would starve. Promises still count units.
 //!
 //! Departure: Fahrrad charges the measured time of each I/O. A drive that reorders I/Os does not
-//! show that time, so I/Os are charged estimates, which completions correct.
+//! reveal that time, so streams are charged estimates, which completions correct.
 //!
 //! Invariant: if the device is empty and nothing is owed, any I/O may enter.
 

@@ -15,18 +15,20 @@
 //! one request per shortest bound, if all requests take one unit. If each stream were served at its
 //! own rate alone, all would be in time. Some preemptive order on one server of the total rate
 //! therefore keeps all bounds, and so does preemptive earliest deadline first. Without preemption,
-//! one additional request may be in the way, which the surplus serves within the shortest bound.
+//! at most one additional request is served first, and the surplus serves it within the shortest
+//! bound.
 //!
-//! **Clients of one tenant.** If streams share promises, stream `s` is a client of tenant `s` modulo the
-//! number of promises. A tenant has one RTT, and one share of the rest. Its clients share both by start
-//! tags of their own, which count kept requests too. A client that only has requests beyond the promise
-//! and has received [`BEHIND_UNITS`] less than another client of its tenant is *behind*: its first
-//! request is kept as soon as RTT has room, with the bound counted from then on, and requests of clients
-//! that are ahead of it are not kept before. If RTT is idle although requests of several clients wait
-//! beyond the promise, one of them is kept too. A tenant with one client keeps exactly what RTT admits;
-//! one with several clients keeps no less than if one client sent all requests, if all take one unit:
-//! each of these requests takes the place of at most one that RTT would admit later.
-//! The layer below sees tenants as streams.
+//! **Clients of one tenant.** If streams share promises, stream `s` is a client of tenant `s` modulo
+//! the number of promises. A tenant has one RTT, and one share of the remaining capacity. Its clients
+//! share both by their own start tags, which also count kept requests. A client is *behind* if all of
+//! its requests are beyond the promise and it has received [`BEHIND_UNITS`] less than another client
+//! of its tenant. Its first request is kept as soon as RTT can admit it, with the bound counted from
+//! then on, and until then no request of a client ahead of it is kept. If RTT is idle although
+//! requests of several clients wait beyond the promise, one of them is kept too. For a tenant with
+//! one client, exactly the requests that RTT admits are kept. For a tenant with several clients, no
+//! fewer are kept than if one client sent all requests, provided that each takes one unit: each of
+//! these requests takes the place of at most one that RTT would admit later. The layer below treats
+//! tenants as streams.
 //!
 //! **The window.** By the same argument, other I/Os may occupy the device for the part of the
 //! shortest bound that the promises leave: `delta (1 - sum of rates / capacity) / 2`. Without promises,

@@ -7,7 +7,7 @@ use crate::columns::cursor::short_key;
 /// How a column encodes operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OpCode {
-    /// Words. Case is ignored.
+    /// Words for operations, in upper or lower case.
     Words(OpWords),
     /// SCSI operation codes in hexadecimal. Commands that transfer no data are skipped.
     Scsi,

@@ -23,7 +23,7 @@ pub(super) struct LocalDisk {
     pub(super) scheduler: Option<String>,
     /// The model name that the drive reports.
     name: Option<String>,
-    /// Whether the device is a rotating disk; true if sysfs does not say.
+    /// Whether the device is a rotating disk; true if sysfs does not specify it.
     rotates: bool,
     /// The size of the disk in bytes.
     bytes: u64,

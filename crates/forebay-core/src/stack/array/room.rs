@@ -31,9 +31,9 @@ const RESERVE_MAX: u32 = 64;
 /// The fat units, and the cells in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Room {
-    /// By kind: the fat units.
+    /// The fat units of each kind of drive.
     pub(super) fat: [BTreeSet<u64>; KINDS.len()],
-    /// By kind: the fat unit to examine next.
+    /// The fat unit of each kind to examine next.
     pub(super) next: [u64; KINDS.len()],
     /// Units that are being shrunk.
     pub(super) shrinking: BTreeSet<u64>,

@@ -82,7 +82,7 @@ fn opposite(answer: &LatencyAnswer, a: &str, b: &str) -> Option<String> {
     ))
 }
 
-/// Says how the mix of reads and writes changed.
+/// Describes how the mix of reads and writes changed.
 fn mix(answer: &LatencyAnswer) -> String {
     let all = answer.all();
     let reads = answer.groups.iter().find(|group| group.kind == GroupKind::Operation);
