@@ -19,8 +19,8 @@ pub(crate) struct Lent {
 }
 
 impl Lent {
-    /// Lends the bytes of `io`, which is on a target with this block size. The data of a read without
-    /// a destination goes to `sink`.
+    /// Lends the bytes of `io`, which is on a target with this block size. The data of a read
+    /// without a destination goes to `sink`.
     ///
     /// # Errors
     /// The I/O is a write of a piece without content.

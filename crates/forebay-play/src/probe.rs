@@ -25,9 +25,9 @@ use measure::{PHASES, PhaseTimes, ProbeError};
 forebay_ask::ask! {
     /// Measure the limits of a cloud volume or a throttled disk, and write a device file
     ///
-    /// Nothing is written to the target. The probe reads for up to 43 s, with pauses in which buckets
-    /// fill, and at most 9.6 GB. Use a volume that is otherwise idle: other requests use
-    /// up part of its limits.
+    /// Nothing is written to the target. The probe reads for up to 43 s, with pauses in which
+    /// buckets fill, and at most 9.6 GB. Use a volume that is otherwise idle: other requests use up
+    /// part of its limits.
     pub struct DeviceProbeAsk("device probe") {
         /// The block device or file to read
         target: PathBuf [.positional().word("FILE|DEVICE")],

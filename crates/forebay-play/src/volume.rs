@@ -41,8 +41,8 @@ forebay_ask::ask! {
         /// the others when drives fail
         spares: u16 = "0" [.word("COUNT").between(0.0, 26.0)],
         /// A bundled device or a device file for the hard disks, or one for each of them. The costs
-        /// of its writes determine the level of a unit, if units change between RAID 6 and three copies (serve
-        /// and play with the policy array:adapt=)
+        /// of its writes determine the level of a unit, if units change between RAID 6 and three
+        /// copies (serve and play with the policy array:adapt=)
         device: Vec<DeviceInput> [.otherwise("block devices: found by their model; files: none")],
         /// The corresponding device for the solid-state drives
         ssd_device: Vec<DeviceInput> [.otherwise("block devices: found by their model; files: none")],
@@ -106,8 +106,9 @@ forebay_ask::ask! {
 forebay_ask::ask! {
     /// Remove a drive from a volume if the others have space for its data
     ///
-    /// The data are first moved to the other drives. A missing drive can be removed once its data have been
-    /// restored on the others. If interrupted, no data are lost, and the same command continues.
+    /// The data are first moved to the other drives. A missing drive can be removed once its data
+    /// have been restored on the others. If interrupted, no data are lost, and the same command
+    /// continues.
     pub struct VolumeRemoveAsk("volume remove") {
         /// The drives, or a folder of files
         drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],

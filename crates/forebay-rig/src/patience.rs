@@ -20,8 +20,8 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until no process has locked these files. On a busy machine, the kernel takes long to release
-/// the files of a killed process that used io_uring.
+/// Waits until no process has locked these files. On a busy machine, the kernel takes long to
+/// release the files of a killed process that used io_uring.
 #[track_caller]
 pub fn wait_until_free(files: &[PathBuf]) {
     let is_free = |path| File::open(path).is_ok_and(|file: File| file.try_lock().is_ok());

@@ -410,8 +410,8 @@ impl ExportRoom {
         self.bytes
     }
 
-    /// Returns the size of the disk in whole blocks, and how much larger that is than before; None if
-    /// it has not grown.
+    /// Returns the size of the disk in whole blocks, and how much larger that is than before; None
+    /// if it has not grown.
     pub(crate) fn grown(self, path: &Path) -> Option<(u64, u64)> {
         let end = || File::open(path)?.seek(SeekFrom::End(0));
         let block = u64::from(self.block_bytes);

@@ -132,8 +132,8 @@ pub(crate) struct BrokenPromises {
 }
 
 impl BrokenPromises {
-    /// Returns the promises that were broken in the last minute, or None if it has not ended. `gauges`
-    /// are those of the policy.
+    /// Returns the promises that were broken in the last minute, or None if it has not ended.
+    /// `gauges` are those of the policy.
     pub(crate) fn look<'a>(
         &mut self,
         now: Nanos,

@@ -1,5 +1,5 @@
-//! Checks the labels of a volume's drives. Drives are only read, and not locked, so that a volume can
-//! be checked while it is served.
+//! Checks the labels of a volume's drives. Drives are only read, and not locked, so that a volume
+//! can be checked while it is served.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ use crate::error::{Error, unfit};
 /// A path with the label found there, or why there is none.
 struct Labelled(PathBuf, Result<Label, String>);
 
-/// Checks the labels of the volume `name` on these drives. Returns remarks on problems with which it
-/// may still start.
+/// Checks the labels of the volume `name` on these drives. Returns remarks on problems with which
+/// it may still start.
 ///
 /// # Errors
 /// The volume cannot start.

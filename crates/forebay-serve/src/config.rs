@@ -84,8 +84,8 @@ impl Scrub {
     /// The time that checks are counted from, since 1970: the first Sunday, at 01:00 UTC.
     const FIRST: Nanos = Nanos::from_secs((3 * 24 + 1) * 3600);
 
-    /// Returns when the first check after `since_1970` begins. This does not depend on when the server
-    /// was started, so that a server that is often restarted still checks its volumes.
+    /// Returns when the first check after `since_1970` begins. This does not depend on when the
+    /// server was started, so that a server that is often restarted still checks its volumes.
     pub(crate) fn next_after(self, since_1970: Nanos) -> Nanos {
         let every = self.every.0.max(1);
         let phase = Scrub::FIRST.0 % every;
@@ -371,7 +371,8 @@ impl Back {
         Ok(spec)
     }
 
-    /// Rejects a policy that does not exist or has invalid parameters, in terms of the configuration.
+    /// Rejects a policy that does not exist or has invalid parameters, in terms of the
+    /// configuration.
     pub(crate) fn refuse_unknown_policy(&self) -> Result<(), Error> {
         // Placements and arrays cannot be built here, because they need their devices.
         if is_placement(&self.policy) || is_array(&self.policy) {

@@ -40,8 +40,8 @@ const RETRIES: Duration = Duration::from_secs(1);
 /// How long a page of figures waits for each driver. The page must arrive even if a disk hangs.
 pub(crate) const SOON: Duration = Duration::from_secs(5);
 
-/// How long a command waits for a driver's figures, or for a switch of its policy, which continues in
-/// the background afterwards. A driver may be busy for a while.
+/// How long a command waits for a driver's figures, or for a switch of its policy, which continues
+/// in the background afterwards. A driver may be busy for a while.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
 
 /// A back that is being served by a thread.

@@ -201,8 +201,8 @@ pub struct ExportFigures {
     /// Seconds since the oldest outstanding request arrived; 0 if none is outstanding.
     #[serde(default)]
     pub oldest_request_s: f64,
-    /// The number of outstanding reads and writes that the promise covers and that are older than its
-    /// bound.
+    /// The number of outstanding reads and writes that the promise covers and that are older than
+    /// its bound.
     #[serde(default)]
     pub overdue: u64,
     /// The number of requests that the promise entitled the export to while requests waited: the

@@ -1,7 +1,7 @@
 //! Messages to the user while a server runs: failed I/Os, and drives that are lost or back. Each
 //! message is one line, in which "error:" or "warning:" follows the name of the back unless the
-//! message is only informative. Repeated events are reported once every [`EVERY`], with the number of
-//! events omitted.
+//! message is only informative. Repeated events are reported once every [`EVERY`], with the number
+//! of events omitted.
 
 // Allowed because the journal passes messages to another thread.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]

@@ -1,8 +1,8 @@
 //! Switches the policy of a disk or volume that is being served.
 //!
 //! Invariants: nothing is locked while a switch waits for requests in flight, so a disk that does
-//! not answer holds up no other; a driver has one switch at a time; the exports of [`Driver::current`]
-//! are always those of the last order.
+//! not answer holds up no other; a driver has one switch at a time; the exports of
+//! [`Driver::current`] are always those of the last order.
 
 // Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -25,8 +25,8 @@ use crate::running::Running;
 pub(crate) struct Switching(Arc<Driver>);
 
 impl Switching {
-    /// Prevents other switches of a driver. What is served changes only then, so it must be read after
-    /// this.
+    /// Prevents other switches of a driver. What is served changes only then, so it must be read
+    /// after this.
     pub(crate) fn begin(driver: &Arc<Driver>) -> Result<Switching, Error> {
         match driver.switching.swap(true, Ordering::SeqCst) {
             false => Ok(Switching(Arc::clone(driver))),
@@ -117,8 +117,8 @@ impl Running {
     /// in the meantime wait. Returns the duration for which no requests were accepted.
     ///
     /// # Errors
-    /// There is no such policy, in which case nothing changes; or the disk does not answer, in which
-    /// case the switch takes effect later.
+    /// There is no such policy, in which case nothing changes; or the disk does not answer, in
+    /// which case the switch takes effect later.
     pub(crate) fn switch(&self, driver: &Arc<Driver>, policy: &str) -> Result<Duration, Error> {
         let switching = Switching::begin(driver)?;
         let served = driver.current().clone();

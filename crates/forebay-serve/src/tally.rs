@@ -297,8 +297,8 @@ impl Counting {
         notes.into_iter().for_each(|note| self.journal.say(note));
     }
 
-    /// Reports changes since the last call. While the policy is being opened or switched, its gauges
-    /// are not known, but disks and clients still are.
+    /// Reports changes since the last call. While the policy is being opened or switched, its
+    /// gauges are not known, but disks and clients still are.
     fn look(&mut self, wall: Nanos) {
         self.tell_notes();
         let mut front = self.front.borrow_mut();

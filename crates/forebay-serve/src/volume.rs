@@ -1,5 +1,5 @@
-//! Maintenance of a volume while it is served: its state, checks, and drives that are replaced, added
-//! or removed.
+//! Maintenance of a volume while it is served: its state, checks, and drives that are replaced,
+//! added or removed.
 
 // Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -325,7 +325,8 @@ impl Driver {
         Ok(member)
     }
 
-    /// Makes the drive at `path` join the volume. Returns its number once a durable record lists it.
+    /// Makes the drive at `path` join the volume. Returns its number once a durable record lists
+    /// it.
     fn join_drive(
         &self,
         volume: &ServedVolume,

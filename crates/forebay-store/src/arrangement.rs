@@ -165,8 +165,8 @@ impl Changed {
 /// Runs a load on an arrangement for as long as `go_on`, which is called often, returns true.
 ///
 /// # Errors
-/// Returns [`OperationError`] if the disks could not take the load, and [`OperationError::Closed`] if `go_on`
-/// returned false.
+/// Returns [`OperationError`] if the disks could not take the load, and [`OperationError::Closed`]
+/// if `go_on` returned false.
 pub(crate) fn compare<D: Device + Clone>(
     devices: &[D],
     config: &Config,

@@ -1,7 +1,8 @@
 //! Shared parts of all tests: pseudorandom numbers from a seed, how long tests run, and how they
 //! report that they are skipped.
 //!
-//! The numbers are SplitMix64's (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014).
+//! The numbers are SplitMix64's (Steele, Lea and Flood, *Fast splittable pseudorandom number
+//! generators*, OOPSLA 2014).
 
 // This crate is used only in tests.
 #![allow(clippy::unwrap_used)]

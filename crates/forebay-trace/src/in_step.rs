@@ -411,7 +411,8 @@ mod tests {
         assert_eq!(sentence((0..10).flat_map(|n| both(n, 4096))), None);
     }
 
-    /// Requests of a volume striped over `legs` disks in chunks of 64 KiB, each `later_ns` before its parts.
+    /// Requests of a volume striped over `legs` disks in chunks of 64 KiB, each `later_ns` before
+    /// its parts.
     fn stripe(legs: u64, gap_ns: u64, later_ns: u64, len: impl Fn(u64) -> u64) -> Option<String> {
         const CHUNK: u64 = 65_536;
         let request = |n: u64| {

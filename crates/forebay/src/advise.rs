@@ -171,8 +171,8 @@ pub struct Advice {
     /// Whether the user named the size of the flash.
     #[serde(skip)]
     pub is_flash_size_named: bool,
-    /// Whether the recorded device was clearly faster or slower than the simulated one: by a factor of
-    /// two if that was assumed, of ten if the user named it.
+    /// Whether the recorded device was clearly faster or slower than the simulated one: by a factor
+    /// of two if that was assumed, of ten if the user named it.
     #[serde(skip)]
     pub is_other_device: bool,
     /// Whether the device keeps up with the trace, but is busy at least 85 % of the time.

@@ -242,8 +242,8 @@ impl Curve {
         bytes(mib(blocks, self.block_bytes.into()) * f64::from(1 << 20))
     }
 
-    /// Returns the size, in blocks, of the smallest cache that reaches [`NEARLY_ALL`] of the largest
-    /// cache's hit ratio.
+    /// Returns the size, in blocks, of the smallest cache that reaches [`NEARLY_ALL`] of the
+    /// largest cache's hit ratio.
     fn nearly_all(&self) -> u64 {
         let least = NEARLY_ALL * self.findable() * (1.0 - 1e-9);
         let enough = |point: &&CurvePoint| point.lru_hit_ratio >= least;
@@ -429,7 +429,8 @@ mod tests {
         let at = curve.points.iter().position(|p| p.size_blocks == found.size_blocks).unwrap();
         assert_eq!(curve.points[at].lru_miss_ratio, found.lru_miss_ratio);
         assert!(found.lru_miss_ratio <= least);
-        // The size beyond which little is gained is exact, and one of the sizes that are shown first.
+        // The size beyond which little is gained is exact, and one of the sizes that are shown
+        // first.
         let nearly = curve.nearly_all();
         let shown = curve.handful();
         let shown = shown.iter().find(|point| point.size_blocks == nearly).unwrap();
@@ -450,7 +451,8 @@ mod tests {
         assert_eq!(misses.len(), 401);
         assert_eq!(smallest_with(&misses, HITS_THAT_SUFFICE), 99);
         assert_eq!((worthwhile(&misses), smallest_with(&misses, NEARLY_ALL)), (110, 110));
-        // An even curve has no cliff, and neither has a cache of which a quarter more finds nothing.
+        // An even curve has no cliff, and neither has a cache of which a quarter more finds
+        // nothing.
         let even: Vec<u64> = (0..=2000).map(|size| 2000 - size).collect();
         let flat: Vec<u64> = (0..=1000).map(|size| 1000 - size.min(100)).collect();
         assert_eq!((worthwhile(&even), worthwhile(&flat)), (1990, 100));

@@ -284,9 +284,9 @@ impl Times {
         }
     }
 
-    /// Returns why a promise within `bound` cannot be computed; `None` if it can. A load driven by a
-    /// timer looks like a coarse clock, so users who know their load must be able to override this
-    /// check.
+    /// Returns why a promise within `bound` cannot be computed; `None` if it can. A load driven by
+    /// a timer looks like a coarse clock, so users who know their load must be able to override
+    /// this check.
     pub(crate) fn why_no_promise(self, bound: Nanos) -> Option<String> {
         match self {
             Times::Coarse { step, per_stamp, .. } if step >= bound && per_stamp >= PER_STEP_MAX => {
@@ -402,8 +402,8 @@ mod tests {
         assert!(ticks.caution().unwrap().contains("steps by 10 ms, and 2.67 requests"));
     }
 
-    /// Classifies 100 s of 16 requests per second, spaced unevenly. `clock` maps a request's index and
-    /// arrival in µs to its timestamp in µs.
+    /// Classifies 100 s of 16 requests per second, spaced unevenly. `clock` maps a request's index
+    /// and arrival in µs to its timestamp in µs.
     fn stamped(clock: impl Fn(u64, u64) -> u64) -> Times {
         let mut stamps: Vec<u64> =
             (0..1600).map(|index| clock(index, index * 62_500 + index * 7919 % 40_000)).collect();

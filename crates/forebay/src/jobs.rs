@@ -36,8 +36,8 @@ pub fn all() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Returns the memory for the waiting requests of all concurrent runs: a quarter of what the machine
-/// has, or of what this process's container may use.
+/// Returns the memory for the waiting requests of all concurrent runs: a quarter of what the
+/// machine has, or of what this process's container may use.
 fn waiting_bytes_max() -> u64 {
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -235,9 +235,9 @@ impl Resampled {
         Resampled { drawn, without: without.collect() }
     }
 
-    /// Returns the greatest ratio of a figure between two runs if any tenth of the trace is left out.
-    /// A long episode may decide a figure, and yet be in nearly all resamples, because they draw
-    /// short slices. `None` if the trace is too short for tenths.
+    /// Returns the greatest ratio of a figure between two runs if any tenth of the trace is left
+    /// out. A long episode may decide a figure, and yet be in nearly all resamples, because they
+    /// draw short slices. `None` if the trace is too short for tenths.
     pub fn ratio_without_a_tenth(
         &self,
         (a, b): (usize, usize),

@@ -151,9 +151,9 @@ pub trait Policy {
         &[]
     }
 
-    /// Calls `each` with the id and the class of every request that has not been answered, and how long
-    /// the request waited before its class admitted it, for monitoring. Policies without classes need
-    /// not implement it.
+    /// Calls `each` with the id and the class of every request that has not been answered, and how
+    /// long the request waited before its class admitted it, for monitoring. Policies without
+    /// classes need not implement it.
     fn unanswered(&self, _each: &mut dyn FnMut(RequestId, u16, Nanos)) {}
 
     /// Returns the rates in IOPS of the servers that the policy requires, one per lane; empty if

@@ -1,5 +1,5 @@
-//! Orders to the policy of a volume or cache in use, the state of the volume, and the events that it
-//! reports.
+//! Orders to the policy of a volume or cache in use, the state of the volume, and the events that
+//! it reports.
 
 use super::request::Lane;
 

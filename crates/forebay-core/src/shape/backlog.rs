@@ -142,8 +142,8 @@ impl Backlog {
         }
     }
 
-    /// Moves the first request of `class`, which must exist, to the class `to`, as if it arrived now. No
-    /// request may wait in `to`, because its queue is in order of arrival.
+    /// Moves the first request of `class`, which must exist, to the class `to`, as if it arrived
+    /// now. No request may wait in `to`, because its queue is in order of arrival.
     pub(super) fn promote(&mut self, at: Moment, class: usize, to: usize) {
         let key = self.queues[class].pop_front().unwrap_or_default();
         let pending = &mut self.pending[key];

@@ -21,9 +21,9 @@
 //! The *tail* is the excess of the actual time of promised I/Os at the device over the estimate: a
 //! peak that rises quickly and decays slowly. The window is shortened by the tail. The excess that
 //! also occurs while no unpromised I/Os are at the device cannot be avoided by holding these back,
-//! so it shortens the window by at most three quarters. If a promised I/O is overdue by as much time
-//! as it was allowed to take, other I/Os are no longer held back for it, because a device may never
-//! answer it.
+//! so it shortens the window by at most three quarters. If a promised I/O is overdue by as much
+//! time as it was allowed to take, other I/Os are no longer held back for it, because a device may
+//! never answer it.
 //!
 //! **Deferred work** of drives with a write cache is *owed*, and other I/Os wait until it has been
 //! paid ([`deferred`]).
@@ -283,14 +283,15 @@ impl DeviceTime {
         self.is_unit_known && op.moves_data() && len <= SMALL_BYTES
     }
 
-    /// Returns what an I/O is charged for: its estimated time, with the measured time of small ones.
+    /// Returns what an I/O is charged for: its estimated time, with the measured time of small
+    /// ones.
     #[inline]
     pub(super) fn charge(&self, op: Op, len: u32) -> Nanos {
         if self.is_unit(op, len) { self.small } else { self.cost(op, len) }
     }
 
-    /// Returns the rates of small I/Os: according to the capacity, and measured. None if no capacity
-    /// is given.
+    /// Returns the rates of small I/Os: according to the capacity, and measured. None if no
+    /// capacity is given.
     pub(super) fn small_iops(&self) -> Option<(f64, f64)> {
         let iops = |each: Nanos| 1e9 / each.0.max(1) as f64;
         self.is_unit_known.then(|| (iops(self.unit), iops(self.small)))

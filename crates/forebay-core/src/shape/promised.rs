@@ -19,20 +19,20 @@
 //! bound.
 //!
 //! **Clients of one tenant.** If streams share promises, stream `s` is a client of tenant `s` modulo
-//! the number of promises. A tenant has one RTT, and one share of the remaining capacity. Its clients
-//! share both by their own start tags, which also count kept requests. A client is *behind* if all of
-//! its requests are beyond the promise and it has received [`BEHIND_UNITS`] less than another client
-//! of its tenant. Its first request is kept as soon as RTT can admit it, with the bound counted from
-//! then on, and until then no request of a client ahead of it is kept. If RTT is idle although
-//! requests of several clients wait beyond the promise, one of them is kept too. For a tenant with
-//! one client, exactly the requests that RTT admits are kept. For a tenant with several clients, no
-//! fewer are kept than if one client sent all requests, provided that each takes one unit: each of
-//! these requests takes the place of at most one that RTT would admit later. The layer below treats
-//! tenants as streams.
+//! the number of promises. A tenant has one RTT, and one share of the remaining capacity. Its
+//! clients share both by their own start tags, which also count kept requests. A client is *behind*
+//! if all of its requests are beyond the promise and it has received [`BEHIND_UNITS`] less than
+//! another client of its tenant. Its first request is kept as soon as RTT can admit it, with the
+//! bound counted from then on, and until then no request of a client ahead of it is kept. If RTT is
+//! idle although requests of several clients wait beyond the promise, one of them is kept too. For
+//! a tenant with one client, exactly the requests that RTT admits are kept. For a tenant with
+//! several clients, no fewer are kept than if one client sent all requests, provided that each
+//! takes one unit: each of these requests takes the place of at most one that RTT would admit
+//! later. The layer below treats tenants as streams.
 //!
 //! **The window.** By the same argument, other I/Os may occupy the device for the part of the
-//! shortest bound that the promises leave: `delta (1 - sum of rates / capacity) / 2`. Without promises,
-//! it is [`WINDOW_WITHOUT_PROMISES`].
+//! shortest bound that the promises leave: `delta (1 - sum of rates / capacity) / 2`. Without
+//! promises, it is [`WINDOW_WITHOUT_PROMISES`].
 //!
 //! Departures: with unequal costs, RTT is no longer optimal; shares of the unpromised requests do
 //! not consider reservations; streams are found by a linear scan of those that wait.
@@ -124,8 +124,8 @@ fn class_of(client: usize) -> usize {
 impl Promised {
     /// Creates a shaper with `promises[i]` for stream `i`. The last promise applies to each later
     /// stream separately, unless streams share promises; there must be at least one promise. The
-    /// server completes `delta_c_iops` small requests per second in addition to the promised ones, by
-    /// default one per shortest bound.
+    /// server completes `delta_c_iops` small requests per second in addition to the promised ones,
+    /// by default one per shortest bound.
     pub fn new(promises: Vec<Promise>, delta_c_iops: Option<u64>, is_shared: bool) -> Promised {
         let mut promised = Promised {
             promises,
@@ -230,8 +230,8 @@ impl Promised {
         self.clients[client] + behind <= self.tenants[self.tenant_of(client)].clients_time
     }
 
-    /// Returns the units of the first request of a client that only has requests beyond the promise, if
-    /// the promise can cover it.
+    /// Returns the units of the first request of a client that only has requests beyond the
+    /// promise, if the promise can cover it.
     fn units_beyond(&self, at: Moment, client: usize, backlog: &Backlog) -> Option<u64> {
         let class = class_of(client);
         if backlog.waiting(class) > 0 || !backlog.is_ready(class + 1) {

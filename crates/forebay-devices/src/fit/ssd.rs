@@ -109,8 +109,8 @@ pub fn fit(sweep: &Sweep, known: SsdFacts) -> Result<SsdFit, FitError> {
 /// Errors of a 99th percentile above this share are reported.
 pub const P99_FAR_OFF: f64 = 0.5;
 
-/// Returns notes on a fit to `sweep`: rows that the model misses by far, and a missing row that would
-/// show whether the host sleeps. `checked` is the comparison of the fit with the sweep.
+/// Returns notes on a fit to `sweep`: rows that the model misses by far, and a missing row that
+/// would show whether the host sleeps. `checked` is the comparison of the fit with the sweep.
 pub fn notes(sweep: &Sweep, checked: &[RowChecked]) -> Vec<String> {
     let fitted = checked.iter().filter(|row| row.is_fitted);
     let missed = fitted.flat_map(|row| far_off(&row.check).into_iter().chain(p99_far_off(row)));

@@ -278,8 +278,8 @@ fn weighted(one: &SweepRow, share: f64, other: &SweepRow) -> SweepRow {
 
 /// Reduces the rows to one per operation, size and depth: the mean of those with the fewest jobs,
 /// because every job is another thread on the host. Fails with the names of two drives if repeated
-/// rows seem to be of different drives. Adds a note for rows whose rates differ. `order` is random or
-/// sequential.
+/// rows seem to be of different drives. Adds a note for rows whose rates differ. `order` is random
+/// or sequential.
 fn one_each(
     rows: Vec<FoundRow>,
     order: &str,

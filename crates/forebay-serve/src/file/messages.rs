@@ -48,8 +48,8 @@ pub(super) fn plain(text: &str, span: Range<usize>, message: &str) -> String {
     format!("{key}: got {value}, {expected}")
 }
 
-/// Adds the name that was probably meant to a message such as "unknown field `a`, expected one of `b`,
-/// `c`".
+/// Adds the name that was probably meant to a message such as "unknown field `a`, expected one of
+/// `b`, `c`".
 fn with_suggestion(message: &str) -> String {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let Some(((what, names), head)) = quoted.split_first().zip(message.split_once(", expected "))

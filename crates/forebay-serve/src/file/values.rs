@@ -1,5 +1,5 @@
-//! Values of the configuration file: quantities with their units, permissions, and how often volumes
-//! are checked.
+//! Values of the configuration file: quantities with their units, permissions, and how often
+//! volumes are checked.
 
 use forebay_core::Nanos;
 use forebay_core::contract::near::suggestion;

@@ -108,8 +108,8 @@ impl Ordered {
         }
     }
 
-    /// Registers that a policy could not be opened, so that the previous one must be opened; returns
-    /// a message for the user if that one has failed for the first time.
+    /// Registers that a policy could not be opened, so that the previous one must be opened;
+    /// returns a message for the user if that one has failed for the first time.
     fn returns_after(&mut self, fault: Fault) -> Option<String> {
         let failed = self.returns.map_or(0, |failed| failed + 1);
         self.returns = Some(failed);

@@ -53,8 +53,8 @@ impl Front {
         }
     }
 
-    /// Returns the class of each outstanding request by its name, and how long the request waited before
-    /// its class admitted it, if the policy knows the request.
+    /// Returns the class of each outstanding request by its name, and how long the request waited
+    /// before its class admitted it, if the policy knows the request.
     fn classes(&self) -> Vec<Option<(u16, Nanos)>> {
         let mut classes = vec![None; self.outstanding.arrivals.len()];
         if let Some(policy) = &self.policy {

@@ -150,8 +150,8 @@ fn on_array(name: &str, level: &str) -> (Bed, String) {
     (Bed { devices: vec![drive; 6], bytes, build }, policy)
 }
 
-/// The tenants as a workload, each in its own part of the bed by default. A run ends with the last request of
-/// the steady tenants, or after a fixed number of requests of the greedy one.
+/// The tenants as a workload, each in its own part of the bed by default. A run ends with the last
+/// request of the steady tenants, or after a fixed number of requests of the greedy one.
 struct Tenants {
     /// The size of the part of a tenant, and the distance between the beginnings of two parts.
     part: u64,
@@ -251,8 +251,8 @@ impl Observer for Counts {
     }
 }
 
-/// Returns whether a policy with promises reports that an export received less than its promise while
-/// its requests waited.
+/// Returns whether a policy with promises reports that an export received less than its promise
+/// while its requests waited.
 fn is_owed(policy: &AnyPolicy, export: usize, promise: Promise) -> bool {
     let gauges = policy.gauges();
     let of = |name: &str| {

@@ -44,12 +44,13 @@ pub(crate) enum Role {
 /// The columns of a text and their units, as declared with `--columns` or by presets.
 ///
 /// A declaration lists the columns in order, separated by commas: `at`, `end` and `latency` with a
-/// unit of time (`at:us`; also `timedelta`, and for `at` and `end` `date` and `clock`), `offset` and `len` with a unit of length
-/// (default: bytes), `op` with its words (`op:R/W`, read first; `op:scsi`, `op:disksim`), `volume`
-/// (several columns form one name), `thread`, `process`, `name` or `stream`, `flags`, and `_` for
-/// columns to ignore. Columns after the last declared one are ignored. Settings are
-/// `sep=comma|tab|semicolon|bar|blank`, `decimal=point|comma`, `skip=LINES` and, for columns that
-/// the text lacks, `every=10ms`, `op=read`, `len=4096`. `units=sure` accepts units that look wrong.
+/// unit of time (`at:us`; also `timedelta`, and for `at` and `end` `date` and `clock`), `offset`
+/// and `len` with a unit of length (default: bytes), `op` with its words (`op:R/W`, read first;
+/// `op:scsi`, `op:disksim`), `volume` (several columns form one name), `thread`, `process`, `name`
+/// or `stream`, `flags`, and `_` for columns to ignore. Columns after the last declared one are
+/// ignored. Settings are `sep=comma|tab|semicolon|bar|blank`, `decimal=point|comma`, `skip=LINES`
+/// and, for columns that the text lacks, `every=10ms`, `op=read`, `len=4096`. `units=sure` accepts
+/// units that look wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     /// The declaration as written.

@@ -66,7 +66,8 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 /// a day, it belongs to the next day.
 #[derive(Default)]
 pub(crate) struct DayClock {
-    /// The newest time of day in nanoseconds, and the number of its day; the first has the number 1.
+    /// The newest time of day in nanoseconds, and the number of its day; the first has the number
+    /// 1.
     newest: Option<(u64, u64)>,
 }
 

@@ -3,8 +3,8 @@
 //! same id.
 //!
 //! Versions of the tool differ: the name of the thread may precede the core; the time stamp counter
-//! in parentheses and the owner (`b03`) may follow the time; `size:` replaces `len:`. If a name fills
-//! its column, no space follows its colon.
+//! in parentheses and the owner (`b03`) may follow the time; `size:` replaces `len:`. If a name
+//! fills its column, no space follows its colon.
 //!
 //! Printed times have only seven exact digits. Therefore the time stamp counter (if the line `TSC
 //! Rate:` is present) and the field `time:` of completions take precedence.

@@ -18,8 +18,8 @@ use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::RunResult;
 use crate::statistics::Figures;
 
-/// The share of the positioning time spent on switching between streams, below which streams are not given as
-/// the reason.
+/// The share of the positioning time spent on switching between streams, below which streams are
+/// not given as the reason.
 const BETWEEN_THAT_MATTERS: f64 = 0.1;
 /// How much longer than the recording a run must take for the load as a whole, and not only its
 /// bursts, to be more than the device can do.
@@ -297,7 +297,8 @@ impl Case<'_> {
         Some(format!("With {} of flash {change}", bytes(remedy.flash_bytes as f64)))
     }
 
-    /// Returns the latencies for which flash is recommended: only the tails if the disk is mostly idle.
+    /// Returns the latencies for which flash is recommended: only the tails if the disk is mostly
+    /// idle.
     fn latencies(&self) -> Latencies {
         if self.need.is_only_tails() { Latencies::Tails } else { Latencies::All }
     }
@@ -527,7 +528,8 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the latency that falls by the largest share, as (name, the baseline's, that of `run`).
+    /// Returns the latency that falls by the largest share, as (name, the baseline's, that of
+    /// `run`).
     fn most_changed(
         &self,
         run: &RunResult,

@@ -18,7 +18,8 @@ pub(super) const UTILISATION_THAT_MATTERS: f64 = 0.1;
 /// The number of requests that a 99th percentile must be based on; with fewer, a handful of
 /// requests would determine it.
 pub(crate) const REQUESTS_THAT_MATTER: u64 = 1000;
-/// The length in seconds of the shortest recording from which a change of the scheduler is recommended.
+/// The length in seconds of the shortest recording from which a change of the scheduler is
+/// recommended.
 pub(super) const SPAN_LEAST_S: f64 = 5.0;
 /// A run must last at least this many seconds beyond the last arrival to count as a burst.
 const BURST_LEAST_S: f64 = 0.5;
@@ -75,8 +76,8 @@ pub(crate) fn tells_latencies(run: &RunResult) -> bool {
 
 /// Returns whether these 99th percentiles only measure the length of a backlog. Those of an
 /// overloaded open replay always do. In other replays, a lag may add up from small delays; but if
-/// latencies exceed [`Lag::LATE`], too, some requests do not wait for earlier ones (write-back, many
-/// tasks), and a backlog grows as in open replay.
+/// latencies exceed [`Lag::LATE`], too, some requests do not wait for earlier ones (write-back,
+/// many tasks), and a backlog grows as in open replay.
 pub(super) fn is_backlog(
     is_overloaded: bool,
     replay: Replay,

@@ -48,7 +48,8 @@ pub fn stand_in(path: &Path) -> Option<String> {
     Some(LocalDisk::find(path)?.model().ok()?.device)
 }
 
-/// Returns the bundled device that is a model of exactly the block device at `path`, if there is one.
+/// Returns the bundled device that is a model of exactly the block device at `path`, if there is
+/// one.
 pub fn known_model(path: &Path) -> Option<String> {
     let found = LocalDisk::find(path)?.model().ok()?;
     found.is_known.then_some(found.device)

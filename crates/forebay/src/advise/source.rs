@@ -104,7 +104,8 @@ impl RecordedOn {
     }
 }
 
-/// The reads of a trace that do not continue the previous request of their volume, as far as their latency is known.
+/// The reads of a trace that do not continue the previous request of their volume, as far as their
+/// latency is known.
 #[derive(Clone, Copy, Debug, Default)]
 struct ScatteredReads {
     reads: u64,
@@ -268,8 +269,8 @@ impl RecordedSpeed {
         self.recorded_ms < self.here_ms
     }
 
-    /// Returns whether only the 99th percentiles differ, and the recorded one was longer. No model of
-    /// a healthy drive explains that.
+    /// Returns whether only the 99th percentiles differ, and the recorded one was longer. No model
+    /// of a healthy drive explains that.
     pub(super) fn is_unexplained_tail(self) -> bool {
         self.quantile == Quantile::P99 && !self.was_faster()
     }
@@ -316,7 +317,8 @@ impl RecordedSpeed {
         format!("The recorded {kind} p99 was {recorded}: this model ({here}) does not explain it")
     }
 
-    /// Returns the figures compared, as in "the median of its reads was 378 us, here it is 13.1 ms".
+    /// Returns the figures compared, as in "the median of its reads was 378 us, here it is 13.1
+    /// ms".
     pub(super) fn figures(self) -> String {
         let [recorded, here] = [self.recorded_ms, self.here_ms].map(millis);
         let quantile = match self.quantile {
@@ -356,8 +358,8 @@ pub(super) fn compared(description: &Description, run: &RunResult, device: &str)
     ))
 }
 
-/// Returns the latency statistics of `requests`, if enough of them have a latency. Some formats write
-/// 0 if a latency is unknown.
+/// Returns the latency statistics of `requests`, if enough of them have a latency. Some formats
+/// write 0 if a latency is unknown.
 fn measured(latency: &Latency, requests: u64) -> Option<&Latency> {
     let measured = latency.measured_share.unwrap_or(0.0) * requests as f64;
     let is_known = latency.p50_ms.is_some_and(|ms| ms > 0.0);
@@ -469,7 +471,8 @@ mod tests {
         assert!(compared(&description, &run, "D").unwrap().contains("the median of its writes"));
     }
 
-    /// Regression test: 2 % of the requests decided, the fast reads, and the slow writes did not count.
+    /// Regression test: 2 % of the requests decided, the fast reads, and the slow writes did not
+    /// count.
     #[test]
     fn the_more_frequent_requests_decide() {
         let mut run = sample::advice().runs[0].clone();

@@ -24,8 +24,8 @@ use crate::quantities::{counted, millis, percent, significant};
 use crate::retrodict::{DirectionAnswer, Recording, Retrodiction};
 use crate::simulate::Bed;
 
-/// If the clock goes back by at least this share of the trace's duration, much of the trace overlaps
-/// itself.
+/// If the clock goes back by at least this share of the trace's duration, much of the trace
+/// overlaps itself.
 const OVERLAID_THAT_MATTERS: f64 = 0.1;
 
 /// A statement on how far to trust the answer, with its evidence.
@@ -195,8 +195,8 @@ fn has_backlog(of: &Retrodiction) -> bool {
     is_backlog(of.is_overloaded, of.replay, modelled.map(|one| one.modelled_p99_ms))
 }
 
-/// Formats the deviation of each latency, as in "model's read p50 is 8 % too high and its p99 3 times
-/// too low". Returns `None` if there are too few requests to compare.
+/// Formats the deviation of each latency, as in "model's read p50 is 8 % too high and its p99 3
+/// times too low". Returns `None` if there are too few requests to compare.
 pub(super) fn off(of: &Retrodiction) -> Option<String> {
     let judged = [("read", &of.reads), ("write", &of.writes)];
     let judged = judged.into_iter().filter_map(|(name, one)| Some((name, one.as_ref()?)));

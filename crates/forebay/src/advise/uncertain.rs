@@ -31,8 +31,8 @@ pub enum DependsOn {
     Drive,
 }
 
-/// The least and the greatest share by which a scheduler lowers a figure of the baseline. A negative
-/// share is a rise.
+/// The least and the greatest share by which a scheduler lowers a figure of the baseline. A
+/// negative share is a rise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GainRange {
     /// The figure: "read p99", "write p99" or "total time".

@@ -197,8 +197,8 @@ fn all_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
     page
 }
 
-/// Lists devices of a kind by what their figures rest on, with the largest error of a rate where the
-/// model was compared with the drive.
+/// Lists devices of a kind by what their figures rest on, with the largest error of a rate where
+/// the model was compared with the drive.
 fn by_basis(kind: &str, devices: &[&OpenDevice]) -> Vec<String> {
     let named = |device: &&&OpenDevice| match device.evidence.rate_error_share {
         Some(share) => format!("{} ({})", device.name, percent(share)),

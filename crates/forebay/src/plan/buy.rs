@@ -101,8 +101,8 @@ pub struct Question<'a> {
     pub trust_times: bool,
     /// The factor by which both the data and the request rate are assumed to grow.
     pub growth: f64,
-    /// The size in GiB of the data of all clients, including growth; `None` for all addresses up to the
-    /// highest of each volume.
+    /// The size in GiB of the data of all clients, including growth; `None` for all addresses up to
+    /// the highest of each volume.
     pub gib: Option<u64>,
     /// The number of spare drives per set-up.
     pub spare: usize,
@@ -188,8 +188,8 @@ pub struct Answer {
     /// The cautions about the size of the data.
     #[serde(skip)]
     of_size: Vec<String>,
-    /// The configuration for the drives in the first row; `None` if no row keeps the promises within
-    /// the budget.
+    /// The configuration for the drives in the first row; `None` if no row keeps the promises
+    /// within the budget.
     pub configuration: Option<Configuration>,
     /// Whether rows keep the promises, but none is known to cost no more than the budget.
     pub is_over_budget: bool,

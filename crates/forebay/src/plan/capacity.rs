@@ -141,7 +141,8 @@ pub struct Answer {
     /// The same time without gaps, if one or two gaps are nearly all of it.
     #[serde(skip)]
     pub active_s: Option<f64>,
-    /// The trace's mean request rate, outside such gaps; `None` if all requests arrive at the same time.
+    /// The trace's mean request rate, outside such gaps; `None` if all requests arrive at the same
+    /// time.
     pub mean_iops: Option<f64>,
     /// The highest number of requests that arrive within any second.
     pub busiest_second_iops: u64,

@@ -67,8 +67,8 @@ pub struct Division {
     pub capacity_iops: u64,
     /// Whether the promise of every tier is kept.
     pub kept: bool,
-    /// The policy that keeps the promise in this way, for `forebay serve`; `None` if no special policy is
-    /// needed.
+    /// The policy that keeps the promise in this way, for `forebay serve`; `None` if no special
+    /// policy is needed.
     pub policy: Option<String>,
     /// The tiers, in order of increasing time.
     pub tiers: Vec<TierResult>,
@@ -92,8 +92,8 @@ pub struct Price {
     /// How well the promise is kept at the user's capacity: with the simplest method that keeps it
     /// or, if there is none, on one server, first come, first served.
     pub checked: Option<Division>,
-    /// All ways that were checked at that capacity, from the simplest on, up to the first that keeps the
-    /// promise.
+    /// All ways that were checked at that capacity, from the simplest on, up to the first that
+    /// keeps the promise.
     pub checked_ways: Vec<Division>,
 }
 

@@ -39,8 +39,9 @@ pub struct Bed<'a> {
     pub late: Option<&'a LateCount>,
     /// The reads of a rebuild that the run makes beside the requests of the trace, if any.
     pub rebuild: Option<&'a Rebuild>,
-    /// The promises of exports that runs report, and that of requests that belong to no export. Streams
-    /// of an export are equal modulo their number. Empty if the policy's own classes are reported.
+    /// The promises of exports that runs report, and that of requests that belong to no export.
+    /// Streams of an export are equal modulo their number. Empty if the policy's own classes are
+    /// reported.
     pub promises: &'a [Option<Class>],
     /// How much of each disk an array uses at most.
     pub disk_bytes_max: u64,

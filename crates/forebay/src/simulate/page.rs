@@ -190,8 +190,8 @@ fn beyond_least(least: &LeastTime, results: &[RunResult]) -> Option<String> {
     })
 }
 
-/// Returns a note if requests of a served disk arrive as recorded, although some of its clients have no
-/// promise.
+/// Returns a note if requests of a served disk arrive as recorded, although some of its clients
+/// have no promise.
 fn clients_that_wait(told: &PageInput<'_>) -> Option<String> {
     let is_open = told.setup.replay == Replay::Open;
     // The last promise is for requests that belong to no export.
@@ -252,7 +252,8 @@ mod tests {
         Ruling::new(results, &[], 100.0).headline()
     }
 
-    /// In every replay: latencies of more than a second on a disk that falls behind are a backlog's.
+    /// In every replay: latencies of more than a second on a disk that falls behind are a
+    /// backlog's.
     #[test]
     fn latencies_of_a_backlog_are_left_out() {
         let mut results = results();

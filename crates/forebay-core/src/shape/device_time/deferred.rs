@@ -1,18 +1,18 @@
 //! The work that a drive defers.
 //!
-//! A drive with a write cache acknowledges writes before performing them, and the deferred writes then
-//! compete with promised reads. If a promised I/O is at the device much longer than estimated, the
-//! difference between cost and measured time of each unpromised write is *owed* from then on.
-//! Unpromised writes enter only when enough of this debt has been paid, which happens while the device
-//! is empty, and more slowly while it is not. The difference of promised writes is owed too, and all
-//! unpromised I/Os wait until it has been paid: without pauses, the drive would have to perform these
-//! writes while promised I/Os wait.
+//! A drive with a write cache acknowledges writes before performing them, and the deferred writes
+//! then compete with promised reads. If a promised I/O is at the device much longer than estimated,
+//! the difference between cost and measured time of each unpromised write is *owed* from then on.
+//! Unpromised writes enter only when enough of this debt has been paid, which happens while the
+//! device is empty, and more slowly while it is not. The difference of promised writes is owed too,
+//! and all unpromised I/Os wait until it has been paid: without pauses, the drive would have to
+//! perform these writes while promised I/Os wait.
 //!
-//! From the first I/O on, the whole difference is owed. While promised I/Os take as long as estimated,
-//! the share that is owed shrinks to zero within [`OWED_BOUNDS`](super::OWED_BOUNDS). If promised I/Os
-//! take too long at some share, the whole is owed again, and the share then shrinks only half as far
-//! before it shrinks more slowly, by 1 / [`CAREFUL`]. Otherwise, such a drive would fill its cache and
-//! then empty it again and again.
+//! From the first I/O on, the whole difference is owed. While promised I/Os take as long as
+//! estimated, the share that is owed shrinks to zero within [`OWED_BOUNDS`](super::OWED_BOUNDS). If
+//! promised I/Os take too long at some share, the whole is owed again, and the share then shrinks
+//! only half as far before it shrinks more slowly, by 1 / [`CAREFUL`]. Otherwise, such a drive
+//! would fill its cache and then empty it again and again.
 
 use super::{CAREFUL, DeviceTime, InDevice, PAID_BUSY, Share};
 use crate::contract::time::Nanos;

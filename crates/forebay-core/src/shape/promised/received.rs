@@ -1,7 +1,8 @@
 //! Measures whether a tenant receives its promised rate while its requests wait.
 //!
-//! While a request waits beyond the promise, the tenant must be served at least at the promised rate,
-//! by kept requests or others. Otherwise its promise is broken, even if all kept requests are in time.
+//! While a request waits beyond the promise, the tenant must be served at least at the promised
+//! rate, by kept requests or others. Otherwise its promise is broken, even if all kept requests are
+//! in time.
 //!
 //! A request that is too long for the bound can never be kept. While such a request waits, the
 //! tenant's rate is not judged.

@@ -50,8 +50,8 @@ pub(super) struct Drives {
     missing: [usize; KINDS.len()],
     /// Whether a role may go to a drive that lost a related role.
     pub(super) reckless: bool,
-    /// The number of drives whose cells are excluded from the promised capacity, so that the data of
-    /// this many failed drives can be restored on the others.
+    /// The number of drives whose cells are excluded from the promised capacity, so that the data
+    /// of this many failed drives can be restored on the others.
     pub(super) spares: usize,
     /// The cells of each drive, by kind, that are reserved and not given to new roles.
     pub(super) reserves: [u32; KINDS.len()],

@@ -497,8 +497,8 @@ impl<'a> Search<'a> {
         f64::midpoint(low, high)
     }
 
-    /// Fits the settle time of writes without a cache so that the greatest error of a rate is least over
-    /// all depths: the catch margin was fitted to reads alone.
+    /// Fits the settle time of writes without a cache so that the greatest error of a rate is least
+    /// over all depths: the catch margin was fitted to reads alone.
     fn fit_settle(&mut self) {
         let rows = self.rows;
         let (mut low, mut high) = (0.0, self.turn_ms());

@@ -23,8 +23,8 @@ const NARROW: f64 = 1.3;
 /// The maximum pause of a benchmark host between I/Os, in us and as a share of the period.
 const GAP_MAX_US: f64 = 20.0;
 const GAP_MAX_SHARE: f64 = 0.2;
-/// A host that sleeps is slow in issuing an I/O and as slow in noticing its completion, of which only
-/// the first is outside of the measured latency.
+/// A host that sleeps is slow in issuing an I/O and as slow in noticing its completion, of which
+/// only the first is outside of the measured latency.
 const WAKE_TIMES: f64 = 2.0;
 const WAKE_MAX_SHARE: f64 = 0.25;
 /// The same limit if latencies vary, so that the host's share of the period is uncertain.
@@ -36,8 +36,8 @@ const UNSURE_MAX_SHARE: f64 = 0.1;
 pub(super) struct Aims<'a> {
     /// The rows to fit, by depth. Implausible percentiles are left out.
     pub(super) rows: Vec<SweepRow>,
-    /// Depths between those rows, each with the expected excess of the 99th percentile over the mean,
-    /// in us.
+    /// Depths between those rows, each with the expected excess of the 99th percentile over the
+    /// mean, in us.
     pub(super) between: Vec<(u32, f64)>,
     /// The row at the least depth that is fitted.
     pub(super) base: &'a SweepRow,
@@ -62,7 +62,8 @@ impl<'a> Aims<'a> {
     }
 }
 
-/// Returns the time between the issues of two consecutive I/Os in the same place of the queue, in us.
+/// Returns the time between the issues of two consecutive I/Os in the same place of the queue, in
+/// us.
 pub(super) fn period_us(row: &SweepRow) -> f64 {
     f64::from(row.depth) * 1e6 / row.iops
 }
@@ -106,8 +107,8 @@ fn between(rows: &[SweepRow], queue_depth: u16) -> Vec<(u32, f64)> {
     (1..within).flat_map(of_pair).collect()
 }
 
-/// Estimates the host's pause between I/Os and, if no row at depth 2 shows it, the time by which the
-/// host is late at depth 1 because it sleeps.
+/// Estimates the host's pause between I/Os and, if no row at depth 2 shows it, the time by which
+/// the host is late at depth 1 because it sleeps.
 fn host(rows: &[SweepRow], base: &SweepRow) -> Pause {
     let period = period_us(base);
     let is_narrow = |row: &SweepRow| {

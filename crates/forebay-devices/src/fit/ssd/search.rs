@@ -1,5 +1,5 @@
-//! Fits the reads or the writes of a solid-state drive to a sweep, by searching with a simulation of
-//! the model.
+//! Fits the reads or the writes of a solid-state drive to a sweep, by searching with a simulation
+//! of the model.
 //!
 //! The maximum rate is a separate parameter. An I/O has one of two latencies, and occupies its die
 //! (or the entrance to the buffer) during only a part of it. Both latencies, their shares, the
@@ -47,8 +47,8 @@ const IOS_PER_DEPTH: usize = 30;
 const COARSE_STEPS: [u32; 2] = [10, 24];
 /// The number of starting points that the coarse search continues from.
 const COARSE_KEPT: usize = 8;
-/// The steps of the fine search: of the best solutions of the coarse one with their neighbors, and of
-/// the best of these.
+/// The steps of the fine search: of the best solutions of the coarse one with their neighbors, and
+/// of the best of these.
 const FINE_STEPS: [u32; 2] = [20, 60];
 /// The numbers of solutions that the fine search begins and continues from.
 const FINE_KEPT: [usize; 2] = [4, 2];
@@ -140,8 +140,8 @@ impl<'a> Search<'a> {
         answers
     }
 
-    /// Returns a search that uses only a few of the rows, including the first and the last, and fewer
-    /// I/Os.
+    /// Returns a search that uses only a few of the rows, including the first and the last, and
+    /// fewer I/Os.
     fn coarse(&self) -> Search<'a> {
         let last = self.aims.rows.len().saturating_sub(1);
         let some = last.min(COARSE_ROWS - 1);

@@ -308,7 +308,8 @@ impl<'a> Job<'a> {
             || self.option("buffered").is_some_and(|text| text != "0")
     }
 
-    /// Returns whether the report lists the job's options, and none of them bypasses the page cache.
+    /// Returns whether the report lists the job's options, and none of them bypasses the page
+    /// cache.
     fn may_be_buffered(&self) -> bool {
         self.report.contains_key("job options") && !options::is_direct(|key| self.option(key))
     }

@@ -4,8 +4,8 @@
 use super::*;
 use crate::front::Streams;
 
-/// A client of an export that keeps `depth` requests outstanding, and sends the next one `thinks` after
-/// an answer. Client 0 of the export "steady" sends its requests at given times instead.
+/// A client of an export that keeps `depth` requests outstanding, and sends the next one `thinks`
+/// after an answer. Client 0 of the export "steady" sends its requests at given times instead.
 #[derive(Clone, Copy, Debug)]
 struct Client {
     export: usize,

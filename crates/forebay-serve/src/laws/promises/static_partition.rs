@@ -59,8 +59,8 @@ impl Bed {
         shares.into_iter().all(|(count, (one, _))| *count * 100 >= one.requests * percent)
     }
 
-    /// Returns whether some static partition keeps the promises to all tenants. `capacities` are the
-    /// device's rates by depth.
+    /// Returns whether some static partition keeps the promises to all tenants. `capacities` are
+    /// the device's rates by depth.
     fn is_kept_by_a_partition(&self, promised: &Promised, capacities: &[(u32, u64)]) -> bool {
         let ways = capacities.iter().flat_map(|of| RATES_PERCENT.map(|percent| (*of, percent)));
         ways.into_iter().any(|((depth, capacity_iops), percent)| {

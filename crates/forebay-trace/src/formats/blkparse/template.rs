@@ -2,9 +2,9 @@
 //!
 //! The format string contains blkparse's fields: `%a` action, `%d` RWBS, `%D` device, or `%M` and
 //! `%m` for its numbers, `%T` seconds and `%t` nanoseconds, `%S` sector, `%n` sectors or `%N`
-//! bytes, `%p` process id, `%C` command, `%s` sequence, `%e` error. Other fields are skipped. Widths
-//! are ignored, because spaces before a field may be padding. A field ends where the text after it
-//! begins.
+//! bytes, `%p` process id, `%C` command, `%s` sequence, `%e` error. Other fields are skipped.
+//! Widths are ignored, because spaces before a field may be padding. A field ends where the text
+//! after it begins.
 
 use super::line::{event_kind, summary};
 use crate::fields::digits;

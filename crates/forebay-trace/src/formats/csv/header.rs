@@ -3,10 +3,10 @@
 //!
 //! The names are those in [`Titles`]. The header must name the time and its unit, the operation,
 //! the offset and the length. Instead of the time, there may be a completion and a latency; and if
-//! the time in the first row is a date or a time of day, it needs no unit. Nothing is guessed: if the names leave
-//! anything open (the unit of `timestamp` or `block`), the header is rejected, and a declaration is
-//! suggested ([`crate::suggest`]). Otherwise, the text is read exactly according to the
-//! declaration, which is shown in a note.
+//! the time in the first row is a date or a time of day, it needs no unit. Nothing is guessed: if
+//! the names leave anything open (the unit of `timestamp` or `block`), the header is rejected, and
+//! a declaration is suggested ([`crate::suggest`]). Otherwise, the text is read exactly according
+//! to the declaration, which is shown in a note.
 //!
 //! Fields are separated by commas, tabs, semicolons or spaces, as in [`Columns`]. Blank lines and
 //! comments (`#`) before the header are ignored.

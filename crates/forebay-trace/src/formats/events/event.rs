@@ -154,8 +154,8 @@ impl Span {
         carried.fold(Flags::NONE, |flags, &(_, flag)| flags.with(flag))
     }
 
-    /// Returns the first sector after the span. This cannot overflow if [`Span::impossible_value`] found
-    /// nothing.
+    /// Returns the first sector after the span. This cannot overflow if [`Span::impossible_value`]
+    /// found nothing.
     pub(crate) fn end(&self) -> u64 {
         self.sector.saturating_add(u64::from(self.bytes).div_ceil(SECTOR_BYTES))
     }

@@ -1,5 +1,5 @@
-//! Decides whether the clock was set back by less than a second: the rows on both sides are in order,
-//! and those after the step do not soon jump back to where the clock was.
+//! Decides whether the clock was set back by less than a second: the rows on both sides are in
+//! order, and those after the step do not soon jump back to where the clock was.
 //!
 //! In a log whose rows are out of order anyway, such a step is not reported, because a slow request
 //! or a part of the log that was written later looks the same.

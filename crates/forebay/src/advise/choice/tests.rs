@@ -105,8 +105,8 @@ fn the_simplest_of_equal_schedulers_is_chosen() {
     assert_eq!(chosen(&runs, Prefer::Balance), ("mq-deadline".into(), Some("mq-deadline".into())));
 }
 
-/// Slow reads in a tenth of the trace are in nearly every resample. A scheduler that is better only there is not
-/// recommended.
+/// Slow reads in a tenth of the trace are in nearly every resample. A scheduler that is better only
+/// there is not recommended.
 #[test]
 fn a_gain_in_only_one_tenth_of_the_trace_is_not_recommended() {
     let reads = |slow_ms: f64, calm_ms: f64, episodes: u64| {

@@ -104,8 +104,8 @@ struct SavedTime {
     per: &'static str,
 }
 
-/// Returns the time that flash saves, if it is at least 1 %: the average per GiB, or the total if there is less than a
-/// GiB, or if part of it gains nothing.
+/// Returns the time that flash saves, if it is at least 1 %: the average per GiB, or the total if
+/// there is less than a GiB, or if part of it gains nothing.
 fn saved_time(remedy: &Remedy, is_too_large: bool) -> Option<SavedTime> {
     const GIB: f64 = (1u64 << 30) as f64;
     let (before, after) = (remedy.before.as_ref()?.total_s, remedy.total_s?);

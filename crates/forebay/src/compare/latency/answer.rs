@@ -125,8 +125,8 @@ impl LatencyAnswer {
         &self.groups[0]
     }
 
-    /// Returns when the change began and ended, as in " from about 200 s to 300 s"; an empty text if
-    /// it is not sudden.
+    /// Returns when the change began and ended, as in " from about 200 s to 300 s"; an empty text
+    /// if it is not sudden.
     pub(super) fn when(&self) -> String {
         match (self.since_s.map(seconds), self.until_s.map(seconds)) {
             (Some(since), Some(until)) => format!(" from about {since} to {until}"),
@@ -136,7 +136,8 @@ impl LatencyAnswer {
         }
     }
 
-    /// Returns reads or writes that are too few to judge, if their mean changed by more than its bound.
+    /// Returns reads or writes that are too few to judge, if their mean changed by more than its
+    /// bound.
     pub(super) fn unjudged(&self) -> Option<&LatencyGroup> {
         let is_changed = |group: &LatencyGroup| {
             group.mean_ms.deviation.is_none_or(|deviation| deviation.abs() > RELATIVE_MAX)

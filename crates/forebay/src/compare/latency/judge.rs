@@ -193,7 +193,8 @@ impl Comparison<'_> {
     }
 
     /// Compares the latencies of all requests in a span of the second trace: with those of the same
-    /// blocks of the first trace if the traces are paired, else with those of the whole first trace.
+    /// blocks of the first trace if the traces are paired, else with those of the whole first
+    /// trace.
     fn within(&self, span: ChangedSpan, is_paired: bool) -> Option<LatencyGroup> {
         let inside = span.weights();
         let weights = [if is_paired { inside.clone() } else { whole() }, inside];
@@ -307,7 +308,8 @@ fn of_kind(groups: &[(GroupKey, LatencyGroup)], kind: GroupKind) -> Vec<&(GroupK
 }
 
 /// Returns a group whose mean is higher in the second trace and one of the same kind whose mean is
-/// lower, each with the most requests, if both slower and faster groups have more than a few of the requests.
+/// lower, each with the most requests, if both slower and faster groups have more than a few of the
+/// requests.
 pub(super) fn opposed<'a>(
     groups: impl Iterator<Item = &'a LatencyGroup> + Clone,
 ) -> Option<[&'a LatencyGroup; 2]> {
@@ -393,9 +395,9 @@ fn whom(
     (is_told.then_some(text), only)
 }
 
-/// Returns the groups that changed; all groups if those that changed have little of the added latency.
-/// If all of them changed, returns only the one with most of the added latency, if there is one and
-/// most requests belong to other groups.
+/// Returns the groups that changed; all groups if those that changed have little of the added
+/// latency. If all of them changed, returns only the one with most of the added latency, if there
+/// is one and most requests belong to other groups.
 fn changed_of<'a>(
     judged: &[&'a (GroupKey, LatencyGroup)],
     change: LatencyChange,

@@ -121,7 +121,8 @@ impl Layout {
         !self.is_volume()
     }
 
-    /// Returns how many failed drives a unit of redundancy survives, and how many data chunks it has.
+    /// Returns how many failed drives a unit of redundancy survives, and how many data chunks it
+    /// has.
     pub(super) fn redundancy(self) -> (usize, u64) {
         (self.survives(), self.data_chunks())
     }

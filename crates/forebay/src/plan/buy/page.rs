@@ -200,7 +200,8 @@ fn name(row: &BuyRow, several: bool) -> String {
     format!("{}, {}{sharing}", row.drive, layout(row, "striped"))
 }
 
-/// Returns the name of a row's layout. Several drives of one set-up without redundancy are `striped`.
+/// Returns the name of a row's layout. Several drives of one set-up without redundancy are
+/// `striped`.
 fn layout(row: &BuyRow, striped: &'static str) -> &'static str {
     match row.layout {
         Layout::Single if row.drives_each.iter().any(|drives| *drives > 1) => striped,

@@ -1,8 +1,8 @@
 //! The rows of the answer: each drive in each layout, ranked.
 //!
 //! Rows that keep the promises come first, and among these, the ones with enough headroom, then
-//! those whose flash is not known to wear out within five years. Rows with a known price are then ordered by price, followed by those without a price, ordered by
-//! power.
+//! those whose flash is not known to wear out within five years. Rows with a known price are then
+//! ordered by price, followed by those without a price, ordered by power.
 
 use std::ops::Range;
 

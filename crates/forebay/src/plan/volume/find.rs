@@ -57,7 +57,8 @@ pub(super) fn holds_credit(bucket: &Bucket) -> bool {
     bucket.depth > bucket.rate_per_s * DEPTH_MAX.as_secs_f64()
 }
 
-/// Returns whether the requests of a period take more tokens from a bucket than it is refilled with.
+/// Returns whether the requests of a period take more tokens from a bucket than it is refilled
+/// with.
 fn uses_up(bucket: &Bucket, requests: &Costed, period_ns: f64) -> bool {
     // If all requests arrive at the same time, the trace has no period in which it could be
     // repeated.
