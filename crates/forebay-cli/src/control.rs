@@ -14,8 +14,8 @@ use crate::verb::{Arguments, Formatted};
 
 /// Change a running server: its policies, its configuration, its traces, its volumes
 ///
-/// SOCKET is that of `forebay serve --socket`. The server takes commands at SOCKET.control, which only its user may
-/// open (docs/serve.md shows the format).
+/// SOCKET is that of `forebay serve --socket`. The server takes commands at SOCKET.control, which
+/// only its user may open (docs/serve.md shows the format).
 #[derive(Args)]
 pub(crate) struct Control {
     #[command(subcommand)]

@@ -23,14 +23,14 @@ use crate::verb::Run;
 forebay_ask::ask! {
     /// Serve files, block devices and volumes over the network (NBD), with a policy in the I/O path
     ///
-    /// Clients include nbd-client, QEMU, libnbd and anything else that speaks NBD, and this machine's
-    /// kernel (--ublk). The server listens on a Unix socket or a loopback address, never on other network interfaces. Ctrl-C
-    /// finishes pending requests, flushes everything to disk, and ends. SIGHUP rereads the
-    /// configuration, applies its policies and promises, and rotates the traces; `forebay control` does each
-    /// by itself.
+    /// Clients include nbd-client, QEMU, libnbd and anything else that speaks NBD, and this
+    /// machine's kernel (--ublk). The server listens on a Unix socket or a loopback address, never
+    /// on other network interfaces. Ctrl-C finishes pending requests, flushes everything to disk,
+    /// and ends. SIGHUP rereads the configuration, applies its policies and promises, and rotates
+    /// the traces; `forebay control` does each by itself.
     pub(crate) struct ServeAsk("serve") {
-        /// The file or block device to serve, a folder with the drives of a volume, or a configuration (.toml) of
-        /// several
+        /// The file or block device to serve, a folder with the drives of a volume, or a
+        /// configuration (.toml) of several
         what: PathBuf [.positional().word("FILE|DIR|CONFIG.toml")],
         /// The Unix socket to listen on
         socket: Option<PathBuf> [.word("PATH")],
@@ -49,8 +49,8 @@ forebay_ask::ask! {
         buffered: bool,
         /// Refuse writes
         read_only: bool,
-        /// Check whether a start would succeed, print how much more can be promised, and end; nothing
-        /// is changed
+        /// Check whether a start would succeed, print how much more can be promised, and end;
+        /// nothing is changed
         check: bool,
         /// Serve even if the newest data may be on a flash that is missing or has changed
         /// (docs/placement-log.md)
@@ -83,8 +83,8 @@ fn log(line: &str) {
     tell_after(if is_journal() { severity(line) } else { "" }, line);
 }
 
-/// Returns a warning for each disk or volume of known drives whose `capacity_iops` is above the rate
-/// that it keeps under any workload. More than that breaks promises.
+/// Returns a warning for each disk or volume of known drives whose `capacity_iops` is above the
+/// rate that it keeps under any workload. More than that breaks promises.
 fn overstated(config: &Config) -> Vec<String> {
     let warning = |back: &Back| {
         let capacity_iops = back.capacity_iops?;
@@ -107,8 +107,8 @@ fn overstated(config: &Config) -> Vec<String> {
     config.backs.iter().filter_map(warning).collect()
 }
 
-/// Returns the model of the drives of a back, with their layout and number; `None` if the drives are
-/// not known, or if `plan buy` has no such layout.
+/// Returns the model of the drives of a back, with their layout and number; `None` if the drives
+/// are not known, or if `plan buy` has no such layout.
 fn known_drives(back: &Back) -> Option<(OpenDevice, (Layout, usize))> {
     let known = |path: &Path| devices::open(&known_model(path)?).ok();
     let single = (Layout::Single, 1);

@@ -28,12 +28,12 @@
 //! **Deferred work** of drives with a write cache is *owed*, and other I/Os wait until it has been
 //! paid ([`deferred`]).
 //!
-//! **A wrong capacity.** If the device is slower than the configured capacity, small I/Os take longer
-//! than a unit. Their actual time is measured in periods in which there are only small I/Os and the
-//! device is never idle; a client that sends one request at a time does not reveal the rate. The
-//! measured time replaces the unit when streams are charged and when the costs of longer I/Os are
-//! learned. Otherwise longer I/Os would be charged for the time of small ones, and their streams
-//! would starve. Promises still count units.
+//! **A wrong capacity.** If the device is slower than the configured capacity, small I/Os take
+//! longer than a unit. Their actual time is measured in periods in which there are only small I/Os
+//! and the device is never idle; a client that sends one request at a time does not reveal the
+//! rate. The measured time replaces the unit when streams are charged and when the costs of longer
+//! I/Os are learned. Otherwise longer I/Os would be charged for the time of small ones, and their
+//! streams would starve. Promises still count units.
 //!
 //! Departure: Fahrrad charges the measured time of each I/O. A drive that reorders I/Os does not
 //! reveal that time, so streams are charged estimates, which completions correct.

@@ -30,8 +30,8 @@ forebay_ask::ask! {
     /// Describes the trace, tries every scheduler, defragmentation and flash on a model of a disk,
     /// and reports which of them help, and why.
     pub struct AdviseAsk("advise") {
-        /// The trace, or a disk of this machine, e.g. /dev/sda, whose requests are captured first (this needs root); - is standard
-        /// input; the bundled sample if none is given
+        /// The trace, or a disk of this machine, e.g. /dev/sda, whose requests are captured first
+        /// (this needs root); - is standard input; the bundled sample if none is given
         trace: Option<TraceInput> [.positional()],
         /// How long to capture the requests of a disk of this machine
         r#for: Option<Nanos> [.otherwise("60s")],

@@ -9,9 +9,9 @@ use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_notes};
 forebay_ask::ask! {
     /// Find how large a cache should be, and the hit ratio of caches of every size
     ///
-    /// One pass over the trace gives the hit ratio of every size for a cache that evicts the least recently used block
-    /// (LRU), and the hit ratio of S3-FIFO for the sizes that you specify. Arrival times have no
-    /// effect.
+    /// One pass over the trace gives the hit ratio of every size for a cache that evicts the least
+    /// recently used block (LRU), and the hit ratio of S3-FIFO for the sizes that you specify.
+    /// Arrival times have no effect.
     pub struct CacheAsk("cache") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],

@@ -1,4 +1,5 @@
-//! The verb `convert`: converts a trace to another format, anonymizes it, or splits it into one file per volume.
+//! The verb `convert`: converts a trace to another format, anonymizes it, or splits it into one
+//! file per volume.
 
 use std::path::{Path, PathBuf};
 
@@ -33,10 +34,11 @@ forebay_ask::ask! {
         output: PathBuf [.positional()],
         /// The format to write: parquet, csv, fio, disksim or blktrace
         to: Option<String> [.word("FORMAT").excludes(&["partition_by"])],
-        /// Write a folder of Parquet files, one per volume. Running it again resumes an interrupted conversion
+        /// Write a folder of Parquet files, one per volume. Running it again resumes an interrupted
+        /// conversion
         partition_by: Option<ByVolume> [.excludes(&["anonymize"])],
-        /// Convert only the requests that arrive in this span of time since the beginning of the trace, as in 0s..60s, ..60s
-        /// or 1h..
+        /// Convert only the requests that arrive in this span of time since the beginning of the
+        /// trace, as in 0s..60s, ..60s or 1h..
         between: Option<TimeSpan> [.excludes(&["partition_by"])],
         /// Remove names and dates, renumber threads, and shuffle the cells of each volume
         anonymize: bool,

@@ -22,11 +22,12 @@ use crate::verb::{Answered, DeviceInput, Session, Verb, warn_all};
 forebay_ask::ask! {
     /// Fit a drive model to fio's measurements: a sweep of queue depths, or latency logs
     ///
-    /// fio's results (`--output-format=json` or `json+`) at several queue depths make a disk or a solid-state drive;
-    /// `forebay device job` prints a job that measures them. A folder of latency logs makes a disk, zone by zone
-    /// (docs/measure-a-drive.md has both jobs).
+    /// fio's results (`--output-format=json` or `json+`) at several queue depths make a disk or a
+    /// solid-state drive; `forebay device job` prints a job that measures them. A folder of latency
+    /// logs makes a disk, zone by zone (docs/measure-a-drive.md has both jobs).
     pub struct DeviceFitAsk("device fit") {
-        /// fio's results or folders of them, or one folder with the logs zones*, back*, near* and seek*_lat.*.log
+        /// fio's results or folders of them, or one folder with the logs zones*, back*, near* and
+        /// seek*_lat.*.log
         measurements: Vec<PathBuf> [.positional().word("MEASURED").at_least_one()],
         /// The device file to write
         output: PathBuf [.short('o')],
@@ -59,17 +60,20 @@ forebay_ask::ask! {
 forebay_ask::ask! {
     /// Compare a model with measurements of the drive: fio's results, or a DiskSim validation trace
     ///
-    /// fio's results (files that end in .json, or folders of them) are measured again on the model, row by row.
+    /// fio's results (files that end in .json, or folders of them) are measured again on the model,
+    /// row by row.
     ///
-    /// A trace is played from 20 positions of the platters. With simulated arrivals the results hardly differ, because
-    /// the replay locks to the platters after its first request: the spread shows the effect of the unknown start,
-    /// not the uncertainty of the distance. Compare the distance with the one for redrawn rotation.
+    /// A trace is played from 20 positions of the platters. With simulated arrivals the results
+    /// hardly differ, because the replay locks to the platters after its first request: the spread
+    /// shows the effect of the unknown start, not the uncertainty of the distance. Compare the
+    /// distance with the one for redrawn rotation.
     pub struct DeviceValidateAsk("device validate") {
         /// A bundled device or a device file
         device: DeviceInput [.positional()],
         /// fio's results, or one trace, compressed or not
         trace: Vec<PathBuf> [.positional().word("MEASURED").at_least_one()],
-        /// When a trace's requests are issued: simulated (a gap after the simulated completion) or measured (as recorded)
+        /// When a trace's requests are issued: simulated (a gap after the simulated completion) or
+        /// measured (as recorded)
         arrivals: Parsed<Arrivals> = "simulated" [.word("WHEN")],
     }
 }

@@ -33,8 +33,9 @@ forebay_ask::ask! {
         /// The policies (see `forebay policies`), each NAME[:KEY=VALUE]... At least one, unless a
         /// configuration is given
         policy: Vec<PolicyInput>,
-        /// Replay clients of `forebay serve`: apply the policy and promises of this configuration to a trace that the
-        /// server recorded. Policies given here replace the configured one, below the promises
+        /// Replay clients of `forebay serve`: apply the policy and promises of this configuration
+        /// to a trace that the server recorded. Policies given here replace the configured one,
+        /// below the promises
         serve: Option<PathBuf> [.word("CONFIG.toml")],
         /// The disk or volume of the configuration to which the trace belongs
         served_disk: Option<String> [.word("NAME").requires("serve").otherwise("the only one")],

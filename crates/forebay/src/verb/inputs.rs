@@ -1,4 +1,5 @@
-//! Inputs that several verbs share: traces and how they are read, streams, devices, parallel runs, and replays.
+//! Inputs that several verbs share: traces and how they are read, streams, devices, parallel runs,
+//! and replays.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
@@ -150,11 +151,13 @@ forebay_ask::ask! {
     pub struct SourceAsk("") {
         /// The trace's format, if Forebay does not recognize it (docs/traces.md lists the formats)
         from: Option<String> [.word("FORMAT")],
-        /// The columns of a text file with one request per line, e.g. at:us,op,offset:sectors,len:sectors,volume
+        /// The columns of a text file with one request per line, e.g.
+        /// at:us,op,offset:sectors,len:sectors,volume
         ///
-        /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime, timedelta; at and end also as date or clock); op (words, or op:R/W,
-        /// op:0/1, op:scsi, op:disksim); offset and len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume,
-        /// thread, process, name, flags; _ skips a column. Settings: sep=comma|tab|semicolon|bar|blank,
+        /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime, timedelta; at and end
+        /// also as date or clock); op (words, or op:R/W, op:0/1, op:scsi, op:disksim); offset and
+        /// len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume, thread, process, name,
+        /// flags; _ skips a column. Settings: sep=comma|tab|semicolon|bar|blank,
         /// decimal=point|comma, skip=LINES, every=TIME, op=read, len=BYTES
         columns: Option<forebay_ask::Parsed<Columns>> [.word("SPEC").excludes(&["from"])],
         /// Treat the trace as several recordings, one after another: a new recording begins

@@ -22,9 +22,9 @@ use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, kept
 forebay_ask::ask! {
     /// Find which drives to buy, how many and in which layout, to keep promises to clients
     ///
-    /// Every number of each drive in each layout is simulated, from the smallest, until one keeps the promises. For all
-    /// bundled drives and layouts that takes minutes, so specify the drives and layouts that you
-    /// would consider buying.
+    /// Every number of each drive in each layout is simulated, from the smallest, until one keeps
+    /// the promises. For all bundled drives and layouts that takes minutes, so specify the drives
+    /// and layouts that you would consider buying.
     pub struct BuyAsk("plan buy") {
         /// The clients' traces
         traces: Vec<TraceInput> [.positional().at_least_one()],
@@ -36,7 +36,8 @@ forebay_ask::ask! {
         within: Nanos = "10ms",
         /// The share of each client's requests to answer in time
         fraction: Share = "0.99",
-        /// A client's own promise, as in web=5ms:0.999; may be repeated. In Python also a dict as {"web": ("5ms", 0.999)}
+        /// A client's own promise, as in web=5ms:0.999; may be repeated. In Python also a dict as
+        /// {"web": ("5ms", 0.999)}
         promise: Vec<OwnPromise> [.repeated()],
         /// The factor by which data and requests per second will grow
         growth: f64 = "1" [.word("TIMES").between(0.001, 1000.0)],
@@ -44,14 +45,15 @@ forebay_ask::ask! {
         gib: Option<u64> [.word("N").between(1.0, 1e6).otherwise("the highest address of each volume, times the growth")],
         /// The number of spare drives that can replace a failed one
         spare: u16 = "0" [.between(0.0, 1024.0)],
-        /// The share of time for which each drive must be idle; for flash, how much faster requests may
-        /// arrive: 0.3 means 1/0.7 times as fast
+        /// The share of time for which each drive must be idle; for flash, how much faster requests
+        /// may arrive: 0.3 means 1/0.7 times as fast
         headroom: Headroom = "0.3",
         /// Only layouts that survive the failure of any set of this many drives without data loss
         survives: u16 = "0" [.between(0.0, 2.0)],
         /// Failures per drive and year (default: Backblaze's hard drives, 2024)
         failures_per_year: f64 = "0.0157" [.between(0.000001, 10.0)],
-        /// Sectors per drive that become unreadable in a year (default: one in 9,259 hours, Elerath and Pecht 2007)
+        /// Sectors per drive that become unreadable in a year (default: one in 9,259 hours, Elerath
+        /// and Pecht 2007)
         defects_per_year: f64 = "0.95" [.between(0.0, 1e6)],
         /// The time between two scrubs, which find and repair unreadable sectors
         scrub: Nanos = "168h",
@@ -68,7 +70,8 @@ forebay_ask::ask! {
         budget: Option<Budget>,
         /// The drives to try: bundled ones or device files
         device: Vec<String> [.word("DEVICE").otherwise("all bundled drives")],
-        /// The layouts to try: single, mirror, raid6, flash-cache, volume-mirror, volume-raid6, adaptive
+        /// The layouts to try: single, mirror, raid6, flash-cache, volume-mirror, volume-raid6,
+        /// adaptive
         layout: Vec<Layout> [.otherwise("all layouts")],
         /// Whether clients share drives
         clients: Shared = "both",
@@ -102,7 +105,8 @@ impl Value for OwnPromise {
 
     fn parse(text: &str) -> Result<OwnPromise, String> {
         let wrong = || format!("got '{text}', expected CLIENT=TIME:SHARE, as in web=5ms:0.999");
-        // The client's name may contain '=', but the promise cannot, so the last '=' separates them.
+        // The client's name may contain '=', but the promise cannot, so the last '=' separates
+        // them.
         let (client, promised) = text.rsplit_once('=').ok_or_else(wrong)?;
         let (within, fraction) = promised.split_once(':').ok_or_else(wrong)?;
         let promise = Promise { within: positive_duration(within)?, fraction: fraction.parse()? };
@@ -280,7 +284,8 @@ impl BuyAsk {
         names.iter().map(|name| Candidate::open(name)).collect()
     }
 
-    /// Writes the configuration if requested and available. Returns a note that names the files written.
+    /// Writes the configuration if requested and available. Returns a note that names the files
+    /// written.
     fn configured(
         &self,
         answer: &Answer,

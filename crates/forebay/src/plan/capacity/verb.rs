@@ -1,5 +1,5 @@
-//! The verb `plan capacity`, in three variants: for a constant-rate server, for a number of devices, and for costs that
-//! depend on a request's length.
+//! The verb `plan capacity`, in three variants: for a constant-rate server, for a number of
+//! devices, and for costs that depend on a request's length.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,8 @@ forebay_ask::ask! {
         /// as in 100+0.5/KiB, or a device, whose random reads set the cost. The answer is the
         /// speed of a server relative to this cost
         cost_us: Option<String> [.word("COST").excludes(&["device", "by", "confidence", "hold_out"])],
-        /// Find how many of these devices are needed: a bundled device, a device file, or fixed:RATE
+        /// Find how many of these devices are needed: a bundled device, a device file, or
+        /// fixed:RATE
         device: Option<String> [.word("DEVICE")],
         /// The scheduler of each device
         policy: String = "mq-deadline" [.word("POLICY").requires("device")],

@@ -34,7 +34,8 @@ forebay_ask::ask! {
         within: Nanos = "10ms",
         /// The share of all requests that must be answered in time
         fraction: Share = "0.99",
-        /// The types to try, as `forebay devices` lists them or without the provider, as in gp3,io2; or your own files
+        /// The types to try, as `forebay devices` lists them or without the provider, as in
+        /// gp3,io2; or your own files
         r#type: Vec<String> [.word("TYPE").otherwise("all bundled types")],
         /// The minimum size in GiB
         gib: Option<u64> [.word("N").between(1.0, 1e6).otherwise("the highest address of the trace, times the growth")],
@@ -56,7 +57,8 @@ forebay_ask::ask! {
         instance: Option<String> [.word("INSTANCE")],
         /// Your prices, a TOML file (docs/plan-volume.md)
         prices: Option<PathBuf>,
-        /// Counters of operations and bytes every second in place of a trace, for a lower bound: CSV, or the output of iostat
+        /// Counters of operations and bytes every second in place of a trace, for a lower bound:
+        /// CSV, or the output of iostat
         /// -x -t 1, sar -d 1 or node_exporter (docs/plan-volume.md)
         from_counters: Option<PathBuf> [.excludes(&["trace", "from", "columns", "split_runs", "only_volume", "layer", "bad_rows", "model_seed", "trust_times"])],
         /// Which disk to use, if the file of counters has several
@@ -326,7 +328,8 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     }
 }
 
-/// Returns the type called `name`, with or without its provider, or the type described by the file of that name.
+/// Returns the type called `name`, with or without its provider, or the type described by the file
+/// of that name.
 fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
     let found = &whole_name(name, known);
     let is_file = Path::new(name).is_file();
