@@ -183,7 +183,7 @@ def test_what_does_not_fit_is_said(tmp_path):
     assert len(told["curve"]["lines"]) == 12 and told["curve"]["lines"][3]["points"][2] == [2, 6]
     assert "The picture shows 12 of 20 combinations of m." in told["findings"]
     (table,) = told["tables"]
-    assert len(table["rows"]) == 200 and table["told"] == "240 cells. The first 200 are shown; to_pyarrow() has all."
+    assert len(table["rows"]) == 200 and table["told"] == "240 cells. The first 200 are shown; to_pyarrow() returns all."
     words = [_flat(row("cache", {"m": f"m{n}"}, {"accesses": n + 1})) for n in range(30)]
     told = _told(words, None, None)
     assert [bar["size"] for bar in told["bars"]["bars"]] == list(range(1, 25))
