@@ -1,5 +1,5 @@
-//! Reports the state of a server to systemd (sd_notify(3)), if systemd started it, and the severity of
-//! its messages (sd-daemon(3)).
+//! Reports the state of a server to systemd (sd_notify(3)), if systemd started it, and the severity
+//! of its messages (sd-daemon(3)).
 
 use std::env;
 use std::ffi::OsStr;

@@ -1,4 +1,5 @@
-//! Pseudo-random numbers, which are the same in every run: SplitMix64 (Steele, Lea and Flood, 2014).
+//! Pseudo-random numbers, which are the same in every run: SplitMix64 (Steele, Lea and Flood,
+//! 2014).
 
 /// Returns the next number of the generator with the given state, which starts as the seed.
 #[inline]

@@ -21,8 +21,8 @@ pub struct Extent {
 pub struct Rearrangement {
     /// Sorted by `from`, disjoint, and as long as possible.
     extents: Vec<Extent>,
-    /// The extents that were moved on purpose, sorted by `to`. All other extents were moved only to
-    /// free their places.
+    /// The extents that were moved deliberately, sorted by `to`. All other extents were moved only
+    /// to make room for these.
     moved: Vec<Extent>,
 }
 
@@ -50,7 +50,7 @@ impl Rearrangement {
         &self.moved
     }
 
-    /// Returns the number of bytes that were moved on purpose.
+    /// Returns the number of bytes that were moved deliberately, not only to make room.
     pub fn moved_bytes(&self) -> u64 {
         self.moved.iter().map(|extent| extent.len).sum()
     }

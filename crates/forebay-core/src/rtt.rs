@@ -72,8 +72,8 @@ impl Rtt {
         self.admit_within(at, self.within, 1)
     }
 
-    /// Does the same as [`Rtt::admit`] with another bound, for a request that takes as long as
-    /// `units` ordinary ones.
+    /// Like [`Rtt::admit`], but with another bound, and for a request that takes as long as `units`
+    /// ordinary requests.
     #[inline]
     pub(crate) fn admit_within(&mut self, at: Nanos, within: Nanos, units: u64) -> bool {
         let rate = u128::from(self.rate_iops);
@@ -130,7 +130,7 @@ impl Classes {
         self.admit_from(0, at)
     }
 
-    /// Does the same as [`Classes::admit`], but starts with tier `first`.
+    /// Like [`Classes::admit`], but starts with tier `first`.
     #[inline]
     pub fn admit_from(&mut self, first: usize, at: Nanos) -> Option<usize> {
         self.admit_each(first, |_, rtt| rtt.admit(at))

@@ -24,8 +24,8 @@ pub struct Patterned<W> {
 
 impl<W: Workload> Patterned<W> {
     /// Makes writes use the buffer `pattern` from [`crate::Uring::pattern`]; if it is 0, they have
-    /// no content. With `reads`, each read gets a buffer, which policies that copy data need;
-    /// otherwise reads have no buffer, and use no memory while they wait.
+    /// no content. If `reads` is set, each read gets a buffer, as policies that copy data require;
+    /// otherwise, reads have no buffer and use no memory while they wait.
     pub fn new(workload: W, pattern: Buf, reads: bool) -> Patterned<W> {
         Patterned { workload, pattern, reads, taken: BTreeMap::new() }
     }

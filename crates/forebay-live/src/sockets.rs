@@ -18,8 +18,8 @@ use crate::pool::Pool;
 use crate::target::Target;
 use crate::ublk::{Channel, UblkRequest};
 
-/// The name of a socket. It may be reused after the socket was unplugged and [`SocketEvent::Gone`] was
-/// reported.
+/// The name of a socket. It may be reused after the socket was unplugged and [`SocketEvent::Gone`]
+/// was reported.
 pub type Plug = u32;
 
 /// The result of a socket's transfer, or another event of a socket or device.
@@ -31,7 +31,8 @@ pub enum SocketEvent {
     Sent(Plug, Result<u32, i32>),
     /// The socket was unplugged and is closed, or the device was stopped.
     Gone(Plug),
-    /// A request of a device, whose answer must contain the request's tag ([`SocketLanes::answer`]).
+    /// A request of a device, whose answer must contain the request's tag
+    /// ([`SocketLanes::answer`]).
     Asked(Plug, UblkRequest),
 }
 
@@ -113,7 +114,7 @@ struct Transfer {
     busy: bool,
     pieces: Vec<Piece>,
     vectors: Vec<libc::iovec>,
-    /// Boxed, so that its address does not change.
+    /// Boxed to keep its address stable.
     message: Box<libc::msghdr>,
 }
 

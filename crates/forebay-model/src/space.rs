@@ -253,8 +253,8 @@ impl Transitions {
     }
 }
 
-/// Returns what identifies the transition between two ranges: their ancestors that are siblings, or
-/// else their volumes.
+/// Returns the identity of the transition between two ranges: their ancestors that are siblings or,
+/// if there are none, their volumes.
 fn key(from: usize, to: usize, level: u32, is_flat: bool) -> (u32, usize, usize) {
     if is_flat {
         return (0, from, to);

@@ -180,7 +180,7 @@ impl Simulation {
         arrow::to_pandas(&arrow::PYARROW.open(slf)?)
     }
 
-    /// Plots the latency distributions by policy, reads beside writes; returns a matplotlib figure.
+    /// Plots the latency distributions by policy, reads next to writes; returns a matplotlib figure.
     /// Needs matplotlib and pyarrow.
     fn plot<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         view(slf, "plot")

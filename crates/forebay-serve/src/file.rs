@@ -168,12 +168,12 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
         if back.name.is_empty() {
             return Err(wrong(
                 *at,
-                &"name: got an empty name, expected one for messages and exports",
+                &"name: got an empty name, expected a name for messages and exports",
             ));
         }
         if backs[..nth].iter().any(|(_, other)| other.name == back.name) {
             let name = &back.name;
-            return Err(wrong(*at, &format!("'{name}' is given twice; give each name once")));
+            return Err(wrong(*at, &format!("'{name}' is used twice; use each name only once")));
         }
     }
     let has_exports = !file.export.is_empty();

@@ -88,7 +88,7 @@ struct Serving {
     store: Store,
     limits: Limits,
     connections: AtomicUsize,
-    /// The number of clients so far, from which clients get their ids.
+    /// The number of clients so far, used to assign client ids.
     clients: AtomicI64,
     unfinished: Arc<Unfinished>,
     /// The bytes that clients have queued since MULTI.

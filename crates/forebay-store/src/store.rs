@@ -25,9 +25,9 @@ use crate::record::{Key, Value};
 
 /// The maximum number of I/Os in flight on a disk.
 const DEPTH: u32 = 32;
-/// The maximum number of bytes of waiting writes, beyond which callers block.
+/// The maximum number of bytes of waiting writes. Callers block while it is exceeded.
 const WAITING_BYTES_MAX: usize = 64 << 20;
-/// The maximum number of notices that wait to be taken.
+/// The maximum number of notices that have not been collected.
 const NOTICES_MAX: usize = 256;
 
 /// The result of an operation.
@@ -95,7 +95,7 @@ struct Shared {
     waker: Mutex<Option<Waker>>,
 }
 
-/// When the thread ends for any reason, drops the pending callbacks so that nothing waits for them
+/// Drops all pending callbacks when the thread ends for any reason, so that no caller waits
 /// forever.
 struct Ends(Arc<Shared>);
 
@@ -430,7 +430,7 @@ const PAGE_BYTES: u64 = 4 << 20;
 /// An iterator over the keys and values of a snapshot, in order. It ends after the first error.
 pub struct Records<'a> {
     snapshot: &'a Snapshot,
-    /// Receives the next page; None after the last one.
+    /// Receives the next page; None after the last page.
     asked: Option<Receiver<OperationResult>>,
     ready: std::vec::IntoIter<(Key, Value)>,
 }
@@ -541,7 +541,7 @@ struct Outside {
     names: Names,
 }
 
-/// The names under which the user knows the disks.
+/// The names by which the user knows the disks.
 struct Names {
     paths: Vec<PathBuf>,
     missing: Option<usize>,

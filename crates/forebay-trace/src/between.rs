@@ -28,7 +28,7 @@ impl Reader for Between {
         batch.clear();
         while batch.is_empty() && !self.is_over {
             self.reader.read(batch)?;
-            // Records are ordered by time, so nothing after the interval has to be read.
+            // Records are ordered by time, so nothing after the interval needs to be read.
             self.is_over = batch.last().is_none_or(|last| last.at >= self.to);
             batch.retain(|record| (self.from..self.to).contains(&record.at));
             batch.iter_mut().for_each(|record| record.at = record.at - self.from);

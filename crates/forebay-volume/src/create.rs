@@ -30,7 +30,8 @@ pub struct Create {
     pub chunks: u8,
     /// The number of solid-state drives, which are listed last and form a set of their own.
     pub ssds: usize,
-    /// The number of drives whose data fit on the others if they fail.
+    /// The number of drives that may fail without leaving too little space for their data on the
+    /// other drives.
     pub spares: u16,
     /// Whether existing data on the drives may be destroyed.
     pub overwrite: bool,
@@ -265,7 +266,7 @@ pub(crate) fn refuse_used(path: &Path, overwrite: bool) -> Result<(), Error> {
     }
 }
 
-/// Chooses an id that no other volume has.
+/// Chooses a volume id that is unique.
 fn name() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40;

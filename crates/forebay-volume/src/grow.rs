@@ -85,7 +85,7 @@ pub fn grow(
     let count = before.census.members.len() + more;
     if count > DRIVES_MAX.into() {
         return Err(Error::Volume(format!(
-            "the volume would have {count} drives; it can have at most {DRIVES_MAX}"
+            "the volume would have {count} drives; the maximum is {DRIVES_MAX}"
         )));
     }
     let found = asked.found(&newcomers, &before)?;

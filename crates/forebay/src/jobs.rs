@@ -37,8 +37,8 @@ pub fn all() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Returns the memory for the waiting requests of all concurrent runs: a quarter of what the machine
-/// has, or of what this process's container may use.
+/// Returns the memory for the waiting requests of all concurrent runs: a quarter of what the
+/// machine has, or of what this process's container may use.
 fn waiting_bytes_max() -> u64 {
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -217,7 +217,7 @@ impl<'a> Parts<'a> {
     fn hear(&mut self, news: News) -> bool {
         match news {
             News::Begun(part) => self.under_way[part] = Some(0),
-            // A part that consists of several runs counts each of them from 0.
+            // If a part consists of several runs, each run counts from 0.
             News::Counted(part, count) => {
                 self.under_way[part] = self.under_way[part].max(Some(count));
             }

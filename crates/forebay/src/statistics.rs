@@ -188,8 +188,8 @@ pub struct Statistics<D> {
     reads: Latencies,
     writes: Latencies,
     waits: Latencies,
-    /// How long requests were held back, because earlier requests of their stream were waiting for
-    /// a place in the request queue.
+    /// How long requests were held because earlier requests of their stream were waiting for a
+    /// place in the request queue.
     held: Latencies,
     /// How long after their arrival requests entered the request queue.
     lag: Lag,
@@ -289,7 +289,7 @@ impl<D: Known> Statistics<D> {
     }
 
     /// Computes the figures of the run. `busy` and `joules` are totals over its devices,
-    /// `written_back` is the write-back of each modeled device by lane, and `labels` are the names
+    /// `written_back` is the write-back of each modeled device, by lane, and `labels` are the names
     /// of the streams.
     pub fn figures(
         &self,
@@ -491,7 +491,8 @@ pub struct Figures {
     pub flushes: u64,
     /// The number of trims that finished.
     pub trims: u64,
-    /// The number of client requests that never finished; above 0 only if the policy has a bug.
+    /// The number of client requests that never finished; above 0 only because of a bug in the
+    /// policy.
     pub unfinished: u64,
     /// The number of client requests that failed. Latencies and waits do not include them.
     pub failed: u64,

@@ -94,8 +94,8 @@ pub trait Elevator {
     }
 }
 
-/// A bio that waits in line for admission. There can be as many as requests in a trace, so nothing
-/// else is stored about a request that waits as a whole.
+/// A bio that waits in line for admission. There can be as many of these as requests in a trace, so
+/// nothing else is stored about requests that wait as a whole.
 #[derive(Clone, Copy, Debug)]
 struct InLine {
     bio: Request,
@@ -103,7 +103,7 @@ struct InLine {
     /// The client request that the bio is a part of. `None` for a whole request, which is
     /// registered when it is admitted.
     client: Option<u32>,
-    /// The number of bios that had to wait before this one.
+    /// The number of bios that had begun to wait before this one.
     ticket: u64,
 }
 
@@ -164,7 +164,8 @@ impl<E: Elevator> BlockLayer<E> {
         self.elevator.keep(io.id as QueuedId, &mut self.queue);
     }
 
-    /// Records that another device has started the request, so it is no longer merged.
+    /// Records that another device has started the request. From then on, nothing is merged into
+    /// the request.
     pub(crate) fn gone(&mut self, io: &Request) {
         self.queue.started(io.id as QueuedId);
     }

@@ -41,7 +41,7 @@ impl Tags {
         WORD_BITS.min(self.depth)
     }
 
-    /// Returns how many tags of a word correspond to `part` of all tags.
+    /// Returns the number of tags of a word that corresponds to `part` of all tags.
     #[inline]
     pub(crate) fn in_word(&self, part: u32) -> u32 {
         let scaled = u64::from(part) * u64::from(self.word());

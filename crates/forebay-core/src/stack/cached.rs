@@ -83,7 +83,8 @@ pub struct CacheFigures {
     pub blocks_filled: u64,
     /// The number of dirty blocks written back to the disk.
     pub blocks_destaged: u64,
-    /// The number of blocks that bypassed the cache because too many were on their way to the disk.
+    /// The number of blocks that bypassed the cache because too many were being written to the
+    /// disk.
     pub blocks_past: u64,
     /// The number of blocks written.
     pub blocks_written: u64,
@@ -96,8 +97,8 @@ pub struct CacheFigures {
 /// number.
 const STEP_BITS: u32 = 8;
 const NOTHING: u64 = 0;
-/// Read from the disk; next, its whole blocks are copied to the flash, unless they were written
-/// since.
+/// Read from the disk. The next step copies its whole blocks to the flash, unless they have been
+/// written since.
 const FILL: u64 = 1;
 /// Write to the flash.
 const WRITTEN: u64 = 2;
@@ -135,7 +136,8 @@ struct Leaving {
     /// A number that distinguishes this eviction from earlier ones of the block.
     serial: u64,
     begun: bool,
-    /// Whether the block is on the disk too, but keeps its place because the log still names it.
+    /// Whether the block is also on the disk, but keeps its place because the log still names that
+    /// place.
     copied: bool,
 }
 
@@ -462,7 +464,7 @@ impl<C: Cache> Placement for Cached<C> {
                 self.draining.get_or_insert(0);
                 Ok(())
             }
-            VolumeOrder::Drain => Err("its disk has all data already".into()),
+            VolumeOrder::Drain => Err("all data is already on its disk".into()),
             _ => Err("it is a cache, expected a volume".into()),
         }
     }

@@ -47,7 +47,7 @@ pub(crate) use beneath::Tier;
 pub(crate) use migrate::MigrateConfig;
 pub(crate) use rolling::Rolling;
 
-/// Decides for an arriving request whether its write goes to the flash.
+/// Decides whether the write of an arriving request is sent to the flash.
 pub(crate) trait Choose {
     /// Returns whether a write goes to the flash. Called for every read and write, in order of
     /// arrival.

@@ -180,7 +180,7 @@ pub fn fit(rows: &[SweepRow], known: DiskFacts) -> Result<DiskFit, FitError> {
     Ok(fit)
 }
 
-/// Explains why the model may miss a row by far more than it misses any known disk.
+/// Explains why the model misses a row by far more than it misses rows of any known disk.
 fn unlike_a_disk(checks: &[RowCheck]) -> Option<String> {
     checks.iter().any(|check| check.iops_error().abs() > POOR_FIT).then(|| {
         "this is not one disk, or not a disk of this kind: there may be several drives, a \

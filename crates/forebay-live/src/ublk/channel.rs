@@ -60,7 +60,7 @@ pub struct UblkRequest {
 pub enum Zeroes {
     /// The space may be deallocated.
     Unmap,
-    /// The space must stay allocated.
+    /// The range must stay allocated.
     Keep,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Object {
     /// The last submitted request, to be named in messages.
     last: Option<Py<Request>>,
     idle_calls: u32,
-    /// The cached result of `wakeup`, which is valid until the next call that may change it.
+    /// The cached result of `wakeup`, valid until the next call that may change it.
     wakeup_said: Cell<Option<Option<Nanos>>>,
 }
 

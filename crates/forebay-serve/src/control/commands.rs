@@ -29,8 +29,8 @@ pub enum Command {
         /// The policy with its parameters.
         policy: String,
     },
-    /// Writes the data that only the flash of a write-back cache has to the disk, and caches nothing
-    /// from then on; reports progress until that is done.
+    /// Writes all data that exists only on the flash of a write-back cache to the disk, and stops
+    /// caching; reports progress.
     DrainFlash {
         /// The disk's name; may be left out if there is only one.
         #[serde(default)]
@@ -135,7 +135,7 @@ impl Command {
     pub(super) fn parse(line: &[u8]) -> Result<Command, String> {
         let wrong = |error: serde_json::Error| {
             format!(
-                "got a command that cannot be read ({error}), expected for example \
+                "got an invalid command ({error}), expected a command such as \
                  {{\"version\": {VERSION}, \"command\": \"figures\"}}"
             )
         };

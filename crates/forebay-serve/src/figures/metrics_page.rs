@@ -63,26 +63,26 @@ impl Figures {
             (
                 "oldest_request_seconds",
                 "gauge",
-                "Since the oldest outstanding request arrived.",
+                "Time since the oldest outstanding request arrived.",
                 |one| one.oldest_request_s,
             ),
             (
                 "overdue_requests",
                 "gauge",
-                "Outstanding reads and writes covered by the promise that are \
-                late already.",
+                "Outstanding reads and writes that are covered by the promise \
+                and already late.",
                 |one| one.overdue as f64,
             ),
             (
                 "owed_total",
                 "counter",
-                "Requests that the promise owed while requests waited.",
+                "Requests that were promised for the time during which requests waited.",
                 |one| one.owed,
             ),
             (
                 "received_total",
                 "counter",
-                "Requests served in that time, counted as small ones.",
+                "Requests served while requests waited, counted as small ones.",
                 |one| one.received,
             ),
             (
@@ -91,7 +91,9 @@ impl Figures {
                 "1 if the promise was broken in the last minute, 0 if not.",
                 |one| f64::from(u8::from(one.broken.is_some())),
             ),
-            ("disk_seconds_total", "counter", "Disk time used by its requests.", |one| one.disk_s),
+            ("disk_seconds_total", "counter", "Disk time used by the export's requests.", |one| {
+                one.disk_s
+            }),
             (
                 "clients_refused_total",
                 "counter",
@@ -215,7 +217,11 @@ impl Figures {
     /// Adds a policy's own counters, its window and the delays of emulated disks.
     fn policies(&self, page: &mut Page) {
         let name = "serve_policy";
-        page.head(name, "gauge", "What the policy counts, by name, as in its documentation.");
+        page.head(
+            name,
+            "gauge",
+            "The policy's own counters, by name, as described in its documentation.",
+        );
         for back in &self.backs {
             let mut sample = |figure: &str, value: f64| {
                 let (back, figure) = (Page::label(&back.name), Page::label(figure));
@@ -245,7 +251,7 @@ impl Figures {
         if dirty().next().is_none() {
             return;
         }
-        page.head("serve_dirty_blocks", "gauge", "Blocks that only the flash has.");
+        page.head("serve_dirty_blocks", "gauge", "Blocks that exist only on the flash.");
         for (back, blocks) in dirty() {
             let labels = format!("{{back=\"{}\"}}", Page::label(&back.name));
             page.sample("serve_dirty_blocks", &labels, blocks as f64);
@@ -276,7 +282,9 @@ impl Figures {
             ("care_units_left", gauge, "Units before a rebuild.", |one| one.care_units_left),
             ("lost_units", gauge, "Units with lost bytes.", |one| one.lost_units),
             ("lacks_room", gauge, "1 if drives have run out of space.", |one| one.lacks_room),
-            ("lacking_chunks", gauge, "Chunks that are on no drive.", |one| one.lacking_chunks),
+            ("lacking_chunks", gauge, "Chunks that are not on any drive.", |one| {
+                one.lacking_chunks
+            }),
             ("drives_failed_total", counter, "Drives that failed.", |one| one.drives_failed),
             ("rotten_blocks_total", counter, "Damaged blocks found.", |one| one.rotten_blocks),
             ("repaired_chunks_total", counter, "Chunks restored.", |one| one.repaired_chunks),

@@ -21,7 +21,7 @@ use super::{Engine, State};
 const STEP_BYTES_MIN: u64 = 64 << 10;
 /// The maximum number of scans kept between pages.
 const KEPT_MAX: usize = 64;
-/// The approximate size of a leaf, unless it has a single longer record.
+/// The approximate size of a leaf, unless a single record is longer.
 const LEAF_BYTES: f64 = 8192.0;
 
 /// The limits of a page.

@@ -1,5 +1,5 @@
 //! Reads rows of words in which a name consists of several words, as in `4892 rs:main Q 904265560`.
-//! Such a row has too many words, so those after the name are counted from the end of the row.
+//! Such a row has too many words, so the words after the name are counted from the end of the row.
 
 use crate::columns::cursor::Separator;
 use crate::columns::spec::{Columns, Role};

@@ -9,7 +9,8 @@ use wide::i8x16;
 /// The maximum number of columns in a plain row.
 pub(crate) const COLUMNS_MAX: usize = 31;
 
-/// The start of each field and, after the last of them, where the next one would start.
+/// The start of each field. The entry after the last field is the position where the next field
+/// would start.
 pub(crate) type Bounds = [usize; COLUMNS_MAX + 1];
 
 /// The initial content of bounds.

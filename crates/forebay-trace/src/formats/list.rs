@@ -322,7 +322,7 @@ pub static FORMATS: &[Format] = &[
                 "the format has no times: requests are assumed to be 1 ms apart; to assume another \
                  interval, declare the columns offset:sectors,len:sectors,_,_,every=TIME,op=read",
                 "the format has no operations: every request is assumed to be a read",
-                "the format does not give the size of its blocks: 512 bytes are assumed",
+                "the format does not contain the block size: 512 bytes are assumed",
             ],
         },
     )
@@ -354,7 +354,7 @@ pub static FORMATS: &[Format] = &[
             titles: "block_id,io_offset,io_size,op_time,op_name,user_namespace,user_name,host_name",
             recognition: presets::Recognition::OrLonger,
             block_bytes: None,
-            warnings: &["the column op_count is not read: each row counts as one request"],
+            warnings: &["the column op_count is ignored: each row counts as one request"],
         },
     )
     .showing(

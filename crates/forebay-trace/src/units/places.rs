@@ -23,7 +23,7 @@ use super::{
 };
 use forebay_words::quantities;
 
-/// The minimum number of requests, and of distinct offsets, for a judgment if all of them agree.
+/// The minimum number of requests, and of distinct offsets, for a verdict if all of them agree.
 const FEW_PLACES_LEAST: u64 = 4;
 /// The minimum number of distinct offsets if only these are in steps.
 const STEPPED_PLACES_LEAST: usize = 8;
@@ -73,7 +73,7 @@ fn may_be_bytes(step: u32, unit: u64) -> bool {
     step == 9 || step >= 12
 }
 
-/// Returns whether there are many runs of this kind, but few with the units as read.
+/// Returns whether there are many runs of this kind, but only few with the units as they are read.
 fn shows(runs: u64, Runs { as_read, .. }: Runs) -> bool {
     runs >= RUNS_LEAST && runs > 4 * as_read
 }

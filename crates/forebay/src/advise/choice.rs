@@ -99,7 +99,8 @@ impl<'a> Choice<'a> {
         let baseline = &runs[at];
         let total = !keeps_up(baseline) || prefer == Prefer::Total;
         let tails = tells_latencies(baseline);
-        // The tail of a few requests is one of them; it counts only if there is no better one.
+        // A 99th percentile of few requests is unreliable, so it counts only if neither reads nor
+        // writes have a reliable one.
         let (reads, writes) = (baseline.figures.reads, baseline.figures.writes);
         let least = match reads.max(writes) >= REQUESTS_THAT_MATTER {
             true => REQUESTS_THAT_MATTER,
@@ -126,7 +127,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Excludes schedulers that do not beat the baseline in `other`, the runs of the same
+    /// Excludes schedulers that do not beat the baseline in `other`, which has the runs of the same
     /// schedulers in the other replay.
     pub(super) fn agreeing(self, other: &Choice<'_>) -> Self {
         let beats = |run: &RunResult| {
@@ -201,7 +202,7 @@ impl<'a> Choice<'a> {
         self.prefer == Prefer::Total
     }
 
-    /// Returns whether the figure that `prefer` prefers is among those compared.
+    /// Returns whether the figure that `prefer` favors is among the compared figures.
     pub(super) fn counts(&self, prefer: Prefer) -> bool {
         prefer.figure().is_some_and(|figure| self.figures.contains(&figure))
     }
@@ -418,7 +419,7 @@ impl<'a> Choice<'a> {
         if let Some((other, figure)) = harmed {
             let (name, other_name) = (figure.name(&self.runs[0]), &self.runs[other].policy);
             let told = self.told(figure, 0, other).unwrap_or_default();
-            let why = format!("Not worth flash: {name} rises against {other_name} ({told})");
+            let why = format!("Not worth flash: {name} rises compared with {other_name} ({told})");
             return Some(Objection::new(why, format!("{name} rises")));
         }
         let share = CLEAR_SHARE;
@@ -438,9 +439,9 @@ impl<'a> Choice<'a> {
         Some(Objection::new(in_full, format!("{why} {policy}")))
     }
 
-    /// Takes runs on a drive that differs slightly from the assumed one. If the first run does not
-    /// improve on one of the others (it is worse in a figure, or no better under the preference),
-    /// returns the reason; `None` if the first run improves on all others.
+    /// Compares runs on a drive that differs slightly from the assumed one. If the first run does
+    /// not improve on one of the others (it is worse in a figure, or not better under the
+    /// preference), returns the reason; `None` if it improves on all of them.
     pub(super) fn against_first(&self) -> Option<Objection> {
         let (first, figures) = (0, self.looked_at());
         let harmed = |other: usize| {
@@ -529,7 +530,7 @@ impl<'a> Choice<'a> {
         Some(&self.runs[best])
     }
 
-    /// Formats those figures of a run that count, without the baseline's for comparison.
+    /// Formats the figures of a run that count, without the baseline's figures.
     pub(crate) fn figures_of(&self, run: &RunResult) -> String {
         let one = |figure: &Figure| {
             Some(format!("{} {}", figure.name(run), figure.told(figure.of(run)?)))
@@ -537,7 +538,7 @@ impl<'a> Choice<'a> {
         self.figures.iter().filter_map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// Formats those figures of a run that count, each compared with the baseline's.
+    /// Formats the figures of a run that count, each compared with the baseline's.
     pub(crate) fn against_baseline(&self, run: &RunResult) -> String {
         let at = self.runs.iter().position(|other| other.policy == run.policy);
         let at = at.unwrap_or(self.baseline);
@@ -579,8 +580,8 @@ impl<'a> Choice<'a> {
             let best = had().min_by(|a, b| of(*a).total_cmp(&of(*b)))?;
             Some((prefer, self.policy(best), Some(figure.told(of(best)))))
         };
-        // The last entry follows the whole rule under `Prefer::Balance`, and not only the least
-        // product.
+        // The last entry follows the whole rule under `Prefer::Balance`, which does more than
+        // choose the least product.
         let balance = Choice { prefer: Prefer::Balance, ..self.alone() };
         let together = balance.best().filter(|_| self.figures.len() > 1);
         let together = together.map(|policy| (Prefer::Balance, policy, None));

@@ -69,8 +69,9 @@ impl Plain {
         };
         (!others.is_empty()).then(|| {
             format!(
-                "The drive's own queue and cache do part of a scheduler's work. {} with them: {}. On arm and \
-                 platters alone, one command at a time, as papers model a disk ({}): {}.",
+                "The drive's own queue and cache already do part of a scheduler's work. {} with \
+                 them: {}. On arm and platters alone, one command at a time, as papers model a \
+                 disk ({}): {}.",
                 capital(total),
                 times(|on| on.total_s),
                 self.device,
@@ -102,7 +103,7 @@ mod tests {
         };
         assert_eq!(
             plain.told("disk busy time").unwrap(),
-            "The drive's own queue and cache do part of a scheduler's work. Disk busy time with \
+            "The drive's own queue and cache already do part of a scheduler's work. Disk busy time with \
              them: noop 400 s, bid 440 s (10 % more). On arm and platters alone, one command at a \
              time, as papers model a disk (d:plain): noop 800 s, bid 400 s (50 % less)."
         );

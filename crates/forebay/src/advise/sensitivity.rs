@@ -120,8 +120,8 @@ pub(super) fn on_every_drive<'a>(
 }
 
 impl Sensitivity {
-    /// Returns whether a figure gets better here and worse under `assumed`, or the reverse, by enough
-    /// to matter in both.
+    /// Returns whether a figure improves here and worsens under `assumed`, or vice versa, by enough
+    /// to matter in both cases.
     fn turns(&self, assumed: &Sensitivity) -> bool {
         let figures = [
             (Some(self.gain_share), Some(assumed.gain_share)),
@@ -201,7 +201,7 @@ pub(super) fn told(
     let turns = all.iter().find(|one| one.turns(&assumed)).map(|one| {
         format!(
             " With {} the gain becomes a loss: measure the drive (docs/measure-a-drive.md) before \
-             you rely on it.",
+             you rely on this answer.",
             one.with
         )
     });

@@ -1,4 +1,4 @@
-//! A scheduler that one replay or one drive alone would recommend: what it gains in each replay and
+//! A scheduler that one replay or one drive alone would recommend, and its gains in each replay and
 //! on each drive that the device might be.
 
 use serde::Serialize;
@@ -14,8 +14,8 @@ use super::{Verdict, ranking::Ranked};
 pub struct Uncertain {
     /// The scheduler.
     pub policy: String,
-    /// What decides whether a figure gets better or worse; `None` if no figure gets better in one
-    /// case and worse in another, but the gain may be chance.
+    /// The factor that determines whether a figure improves or worsens; `None` if no figure
+    /// improves in one case and worsens in another, but the gain may be due to chance.
     pub depends_on: Option<DependsOn>,
     /// For each figure that counts, the range of the gains.
     pub gains: Vec<GainRange>,
@@ -25,14 +25,14 @@ pub struct Uncertain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DependsOn {
-    /// Whether requests wait for one another: open and dependent replay differ.
+    /// The replay mode: open and dependent replay give different results.
     Replay,
     /// Parameters of the drive that are not published.
     Drive,
 }
 
-/// The least and the greatest share by which a scheduler lowers a figure of the baseline. A negative
-/// share is a rise.
+/// The least and the greatest share by which a scheduler lowers a figure of the baseline. A
+/// negative share is a rise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GainRange {
     /// The figure: "read p99", "write p99" or "total time".
@@ -136,12 +136,12 @@ impl GainRange {
         self.least_share <= -SHARE_THAT_MATTERS
     }
 
-    /// Returns whether the figure gets better in some case.
+    /// Returns whether the figure improves in at least one case.
     fn gains(&self) -> bool {
         self.most_share >= SHARE_THAT_MATTERS
     }
 
-    /// Returns whether the figure gets better in one case and worse in another.
+    /// Returns whether the figure improves in one case and worsens in another.
     fn turns(&self) -> bool {
         self.harms() && self.gains()
     }

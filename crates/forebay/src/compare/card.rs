@@ -27,8 +27,8 @@ pub struct Card {
     pub mrc_block_bytes: u64,
     /// The mean absolute difference of the LRU miss ratios over the cache sizes in [`Card::mrc`].
     pub mrc_mean_error: f64,
-    /// The mean difference that a second recording like the first trace stays below, with
-    /// probability `level`.
+    /// The bound below which, with probability `level`, the mean difference of a second recording
+    /// like the first trace stays.
     pub mrc_mean_error_itself: f64,
     /// The miss-ratio curves, at eight cache sizes per doubling, up to the larger footprint.
     pub mrc: Vec<MissRatio>,

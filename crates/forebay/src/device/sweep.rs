@@ -183,7 +183,7 @@ fn or_flash(error: FitError, kind: Option<DriveKind>) -> Error {
     match error {
         FitError::TooFast { what } if kind.is_none() => {
             let kind = named("kind");
-            let what = format!("{what}; if it is flash, set {kind} to ssd");
+            let what = format!("{what}; if the drive is flash, set {kind} to ssd");
             FitError::TooFast { what }.into()
         }
         other => other.into(),
@@ -219,7 +219,7 @@ fn covers_a_part(covered: Option<u64>, capacity: Option<u64>) -> Option<String> 
 }
 
 fn size_assumed(size: &str) -> String {
-    format!("the drive's size is assumed to be {size}; {} gives it", named("capacity"))
+    format!("the drive's size is assumed to be {size}; specify it with {}", named("capacity"))
 }
 
 fn fit_flash(

@@ -77,7 +77,7 @@ impl Candidate {
         let device = devices::open(name)?;
         if matches!(device.model, DeviceModel::Throttled(_)) {
             return Err(Error::Unfit(format!(
-                "{}: got {}, a volume that is rented, expected a drive; `forebay plan volume` finds \
+                "{}: got {}, a rented cloud volume, expected a drive; `forebay plan volume` finds \
                  the size and speed of volumes",
                 named("device"),
                 device.name
@@ -101,8 +101,8 @@ pub struct Question<'a> {
     pub trust_times: bool,
     /// The factor by which both the data and the request rate are assumed to grow.
     pub growth: f64,
-    /// The size in GiB of the data of all clients, including growth; `None` for all addresses up to the
-    /// highest of each volume.
+    /// The size in GiB of the data of all clients, including growth; `None` for all addresses up to
+    /// the highest of each volume.
     pub gib: Option<u64>,
     /// The number of spare drives per set-up.
     pub spare: usize,
@@ -165,7 +165,7 @@ pub struct Answer {
     /// What to buy, in one sentence.
     #[serde(skip)]
     pub headline: String,
-    /// What the headline means and what it is based on; one or two sentences per entry.
+    /// The meaning of the headline and the evidence for it; one or two sentences per entry.
     #[serde(skip)]
     pub reasons: Vec<String>,
     /// The clients with the capacities that they need.
@@ -188,8 +188,8 @@ pub struct Answer {
     /// The cautions about the size of the data.
     #[serde(skip)]
     of_size: Vec<String>,
-    /// The configuration for the drives in the first row; `None` if no row keeps the promises within
-    /// the budget.
+    /// The configuration for the drives in the first row; `None` if no row keeps the promises
+    /// within the budget.
     pub configuration: Option<Configuration>,
     /// Whether rows keep the promises, but none is known to cost no more than the budget.
     pub is_over_budget: bool,
@@ -261,7 +261,7 @@ pub fn answer(
     }
     let names: Vec<String> = tried.iter().map(Tried::name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    // About a dozen passes per combination: an estimate that only has to keep the progress moving.
+    // Assume about a dozen passes per combination; this estimate only serves to report progress.
     let steps = inputs.iter().map(|input| input.description.records).sum::<u64>() * 12;
     let work = |at: usize, tell: jobs::Tell<'_>| asked.row(&tried[at], tell);
     let mut rows = side_by_side(&names, (jobs::all(), steps), 0.0..1.0, work, progress)?;
@@ -497,14 +497,15 @@ fn cautions(
     let wide = too_wide(question);
     if !wide.is_empty() {
         let (names, most) = (wide.join(", "), question.drives_max);
-        told.push(format!("Not tried, since they take more than {most} drives: {names}."));
+        told.push(format!("Not tried, because they require more than {most} drives: {names}."));
     }
     let unpriced = unpriced(question, rows);
     // If nothing has a price, nothing is listed last for lack of one.
     if !unpriced.is_empty() && rows.iter().any(|row| row.price.is_some()) {
         let names = unpriced.join(", ");
         told.push(format!(
-            "The prices of these are unknown, so configurations that need them are listed last: {names}. Give {}.",
+            "The prices of the following are unknown, so configurations that need them are listed \
+             last: {names}. Specify {}.",
             named("prices")
         ));
     }

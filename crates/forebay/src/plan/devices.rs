@@ -63,9 +63,9 @@ pub struct Question<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Binds {
-    /// The data need more devices than the promise does.
+    /// The data needs more devices than the promise does.
     Bytes,
-    /// The promise needs more devices than the data do.
+    /// The promise needs more devices than the data does.
     Time,
     /// The data and the promise need the same number of devices.
     Both,
@@ -114,8 +114,8 @@ pub struct DevicesRow {
     /// the promise but no number of devices does. If it is below the promised share, no number of
     /// devices can keep the promise, because a stripe is on one device.
     pub apart_fraction: Option<f64>,
-    /// Whether the devices have an arm, so that service times depend on where the data are. The
-    /// number of devices changes that.
+    /// Whether the devices have an arm, so that service times depend on the location of the data,
+    /// which changes with the number of devices.
     pub has_arm: bool,
     /// The price of all devices together.
     pub price: Option<f64>,

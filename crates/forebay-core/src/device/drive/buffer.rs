@@ -24,7 +24,7 @@ struct Segment {
     written: bool,
     /// Whether the data is not on the media yet.
     dirty: bool,
-    /// The time at which all data, except for read-ahead, had entered the buffer.
+    /// The time by which all data except read-ahead had entered the buffer.
     since: u64,
     used: u64,
 }
@@ -33,7 +33,7 @@ struct Segment {
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     segment: usize,
-    /// The time at which the head had just passed the stream time `passed`.
+    /// The time at which the head had read up to the stream time `passed`.
     time: u64,
     passed: u64,
     limit: u64,
@@ -93,7 +93,7 @@ impl Buffer {
 
     /// Returns whether `sector` is in a segment.
     fn holds(&self, sector: u64) -> bool {
-        // Has no branches, because they would be unpredictable.
+        // Branch-free, because branches would be unpredictable.
         let has = |segment: &Segment| (segment.start <= sector) & (sector < segment.end);
         self.segments.iter().fold(false, |held, segment| held | has(segment))
     }
@@ -104,8 +104,8 @@ impl Buffer {
         self.segments[stream.segment].start <= sector && sector < stream.limit
     }
 
-    /// Returns whether read-ahead has read `sector`, or is currently reading it if that counts as a
-    /// hit.
+    /// Returns whether read-ahead has read `sector`. A sector that is being read also counts if
+    /// such reads are hits.
     fn has_come(&self, surface: &Surface, now: u64, sector: u64) -> bool {
         self.stream.is_some_and(|stream| {
             let is_there = |place: Place| {

@@ -227,8 +227,7 @@ impl Mechanism {
         Access { seek, rotation, transfer, first_begins, first_ends, ends, from, last }
     }
 
-    /// Returns by how much the data of a write, which begins at `begins`, is too late for the
-    /// media.
+    /// Returns how late the data of a write that begins at `begins` arrives for the media, or zero.
     fn late(&self, task: &Task, from: Place, begins: u64) -> u64 {
         if task.there(task.count) <= begins {
             return 0;

@@ -3,8 +3,8 @@
 //! The cache is volatile and written back. A run that continues another one joins it if there is
 //! space, and a run inside another is absorbed. Otherwise, a run takes one of a few places, and
 //! memory for its sectors. Once most places or most of the memory are in use, the cache is drained:
-//! its runs compete for the arm like commands until half is free. If each run were written only
-//! when a place is needed, each would cost a seek there and back.
+//! its runs compete for the arm like commands until half is free. If runs were written one at a
+//! time, only when a place is needed, each run would cost a seek there and back.
 
 use std::collections::VecDeque;
 
@@ -88,7 +88,7 @@ impl WriteCache {
         self.any(|from, to| (from <= sector) & (sector < to))
     }
 
-    /// Returns whether `is` holds for any run. Has no branches, because they would be
+    /// Returns whether `is` holds for any run. Branch-free, because branches would be
     /// unpredictable.
     fn any(&self, is: impl Fn(u64, u64) -> bool) -> bool {
         self.extents.iter().fold(false, |any, (from, to)| any | is(*from, *to))

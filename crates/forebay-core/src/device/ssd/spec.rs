@@ -176,7 +176,7 @@ impl SsdSpec {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// Names the first parameter that makes no sense.
+    /// Names the first invalid parameter.
     pub fn check(&self) -> Result<(), SpecError> {
         let refuse = |what: &str, got: String, expected: &str| {
             Err(SpecError(format!("{what}: got {got}, expected {expected}")))

@@ -14,8 +14,8 @@ use super::Array;
 use super::unit::{Place, Unit};
 use crate::contract::outcome::{Fault, Outcome};
 
-/// By unit: cells that a failed flush removed from its state, which current jobs may not know
-/// about.
+/// By unit: cells that a failed flush removed from the unit's state. Current jobs may still refer
+/// to them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubted {
     units: BTreeMap<u64, Vec<Place>>,
@@ -42,7 +42,7 @@ impl Doubted {
 }
 
 impl Array {
-    /// Drops a state of a unit: frees its cells that no other state names.
+    /// Drops a state of a unit, and frees the cells that no other state uses.
     pub(super) fn release(&mut self, number: u64, dropped: &Unit) {
         let (table, round) = (self.table.get(number), self.round.get(&number));
         let newer = [round, self.changed.get(&number)].map(|it| it.copied());

@@ -112,7 +112,7 @@ impl Level {
         }
     }
 
-    /// Returns the data chunk that a role holds, or `None` if it is a parity.
+    /// Returns the data chunk that a role holds, or `None` for a parity.
     pub(super) fn chunk(self, role: usize, chunks: usize) -> Option<usize> {
         match self {
             Level::Striped { .. } => (role < chunks).then_some(role),

@@ -94,7 +94,7 @@ impl Lost {
         Lost { roles: (word >> 16) as Roles, stretches: (word >> 32) as u32 }
     }
 
-    /// Returns the losses without those of these roles.
+    /// Returns these losses without the given roles.
     pub(super) fn without(self, roles: Roles) -> Lost {
         match self.roles & !roles {
             0 => Lost::NONE,

@@ -33,7 +33,7 @@ impl<C: Cache> Cached<C> {
             return;
         }
         let key = self.pending[held.at as usize].key;
-        // The frame may be out of use, and its last flash block used by another one.
+        // The frame may have been freed, and its last flash block may be used by another frame.
         if self.cache.peek(key) == Some(frame) {
             self.cache.remove(key);
             self.held[frame as usize].dirty = false;

@@ -32,12 +32,12 @@ pub(super) struct Survival {
     retired: u32,
 }
 
-/// What binds a cache that survives restarts to its flash.
+/// The properties that bind a persistent cache to its flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
     /// Distinguishes the flash from others of the same size; set by the user.
     pub id: u64,
-    /// What binds the flash to its disk.
+    /// The pairing of the flash with its disk.
     pub pairing: Pairing,
     /// The capacity of each disk in bytes; 0 if unknown.
     pub disk_bytes: u64,
@@ -158,7 +158,7 @@ impl<C: Cache> Cached<C> {
         true
     }
 
-    /// Frees places that only the log still names, because a place is needed.
+    /// Frees places that are only named in the log, because a place is needed.
     pub(super) fn free_retired(&mut self, plan: &mut Plan<'_>) {
         let Some(survival) = &self.survival else { return };
         if survival.retired > 0 || self.leaving.iter().any(|leaving| leaving.copied) {

@@ -156,7 +156,8 @@ impl<'a> Plan<'a> {
         self.wanted.release(client, outcome, 0);
     }
 
-    /// Releases a hold of a client request, one of whose parts took `wait` since its admission.
+    /// Releases one hold of a client request. The part that held the request took `wait` since its
+    /// admission.
     pub fn release_after(&mut self, client: u32, wait: Nanos, outcome: Outcome) {
         let held = Nanos::ZERO;
         self.wanted.release_after(Release { client, wait, held, outcome, class: 0 });

@@ -34,7 +34,7 @@ pub(super) struct Copying {
     /// Whether each extent is waiting to be copied.
     waits: Vec<bool>,
     /// The current extent, the number of its bytes copied so far, and whether a client has written
-    /// to it meanwhile.
+    /// to the extent in the meantime.
     current: Option<(usize, u64, bool)>,
     /// The data of a piece that was read but not yet written.
     read: Option<Buf>,
@@ -94,7 +94,7 @@ impl Copying {
         }
     }
 
-    /// Records that a client has written to an extent, which must be copied again.
+    /// Records that a client has written to an extent, so that it must be copied again.
     pub(super) fn void(&mut self, extent: usize) {
         match &mut self.current {
             Some((current, _, void)) if *current == extent => *void = true,

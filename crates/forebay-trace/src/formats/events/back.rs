@@ -16,7 +16,7 @@ const SEQUENCE_MAX: u32 = 16;
 /// An event whose time is at least this far from the events before and after it is *wild*: it does
 /// not begin a run.
 const WILD_NS: u64 = 10_000_000_000;
-/// The maximum number of consecutive wild events that are earlier than the others.
+/// The maximum number of consecutive wild events that are earlier than the surrounding ones.
 const WILD_EVENTS: u64 = 16;
 /// The maximum number of wild events at the end.
 const WILD_LAST_EVENTS: u64 = 2;
@@ -32,14 +32,15 @@ pub(crate) struct BackSteps {
     wild_ns: u64,
 }
 
-/// Events that may be wild.
+/// Events whose times may be wrong.
 #[derive(Clone, Copy)]
 struct Doubt {
-    /// The place of the first of them, its distance from the event before, and their number.
+    /// The place of the first such event, its distance from the previous event, and the number of
+    /// such events.
     place: u64,
     ns: u64,
     events: u64,
-    /// The state before the first of them.
+    /// The state before the first such event.
     before: Run,
 }
 
@@ -62,7 +63,8 @@ struct Run {
 }
 
 impl BackSteps {
-    /// Creates a detector. If `is_wanted`, events after a step are placed after those before it.
+    /// Creates a detector. If `is_wanted` is set, events after a step back are placed after those
+    /// before it.
     pub(crate) fn splitting(is_wanted: bool) -> BackSteps {
         BackSteps { run: Run { splits: is_wanted, ..Run::default() }, ..BackSteps::default() }
     }
@@ -92,8 +94,8 @@ impl BackSteps {
         self.run = doubt.before;
     }
 
-    /// Returns the state after the last event. A few events that are earlier than those before them
-    /// are wild even if none follow.
+    /// Returns the state after the last event. A few events that are earlier than the preceding
+    /// ones are wild even if no events follow.
     fn at_end(&self) -> BackSteps {
         let mut back = self.clone();
         let last = back.doubt.take().filter(|doubt| {
@@ -144,8 +146,8 @@ impl Doubt {
 }
 
 impl Run {
-    /// Returns whether an event at `next_ns` shows that those in doubt were wild: it jumps back to
-    /// where the clock was before them.
+    /// Returns whether an event at `next_ns` shows that the doubtful events were wild: the clock
+    /// returns to where it was before them.
     fn ends(&self, doubt: &Doubt, next_ns: u64) -> bool {
         next_ns.abs_diff(doubt.before.recorded_ns) < doubt.ns / 2
             && next_ns.abs_diff(self.recorded_ns) >= doubt.ns / 2
@@ -168,7 +170,7 @@ impl Run {
         if self.events == 0 {
             (self.begun_ns, self.newest_ns) = (time_ns, time_ns);
         }
-        // If the first event of a run overtook others of the run, these stay in it.
+        // If the first event of a run overtook others of the run, these stay in the run.
         let time_ns = if self.splits { time_ns.max(self.begun_ns) } else { time_ns };
         self.events += 1;
         (self.last_ns, self.newest_ns) = (time_ns, self.newest_ns.max(time_ns));

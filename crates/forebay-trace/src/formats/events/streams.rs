@@ -27,7 +27,7 @@ pub(crate) struct Streams {
 #[derive(Default)]
 struct Thread {
     name: String,
-    /// The number of the stream with the current name, once it has a request.
+    /// The number of the stream with the current name; None before the stream's first request.
     number: Option<u32>,
 }
 
@@ -83,8 +83,8 @@ impl Streams {
     pub(crate) fn sentence(&self) -> Option<String> {
         self.others.map(|_| {
             format!(
-                "more threads than can be distinguished ({}): later ones are combined into one \
-                 stream, {OTHERS:?}",
+                "there are more threads than can be distinguished ({}): later ones are combined \
+                 into a single stream, {OTHERS:?}",
                 self.threads.len()
             )
         })

@@ -108,7 +108,7 @@ pub(super) fn ranked(advice: &Advice, ranking: &[Ranked], total_is: &str) -> Vec
     }
     let said = format!(
         "Each scheduler compared with {}. Intervals cover 95 % of resamples of the run; those of \
-         savings resample both runs together, and these decide.",
+         savings resample both runs together and determine the recommendation.",
         advice.baseline
     );
     let is_compared = ranking.iter().any(|one| one.gain_share.is_some());

@@ -124,9 +124,8 @@ fn best_span(values: &[f64], family: Family) -> Option<Span> {
             }
         }
     }
-    // A span and the blocks outside it explain equally much. The changed part is the one that
-    // differs from the first trace, so of a step's two sides, the one farther from the first trace
-    // is the span.
+    // A span and the blocks outside it explain the variance equally well. Of a step's two sides,
+    // the one that differs more from the first trace is therefore the changed span.
     let sided = best.map(|best| match (best.from, best.to) {
         (0, to) if mean(&values[to..]).abs() > mean(&values[..to]).abs() => {
             Span { from: to, to: count, ..best }
@@ -139,8 +138,8 @@ fn best_span(values: &[f64], family: Family) -> Option<Span> {
     sided.filter(|best| best.explained.is_finite())
 }
 
-/// Returns whether fewer than 1 % of the random orders have a span of the family that explains as
-/// much.
+/// Returns whether fewer than 1 % of random orders contain a span of the family that explains as
+/// much of the variance.
 fn is_beyond_chance(values: &[f64], explained: f64, family: Family) -> bool {
     let mut random = Random(1);
     let mut shuffled = values.to_vec();

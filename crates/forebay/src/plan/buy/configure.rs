@@ -355,7 +355,7 @@ impl Words<'_> {
             if !self.is_striped(back) {
                 text += &format!("emulate_flash = {}\n", quoted(self.kind.flash_asked));
             }
-            text += "# `format=yes` begins a blank flash: leave it out from the second start on.\n";
+            text += "# `format=yes` initializes a blank flash: remove it after the first start.\n";
             let policy = format!("cache:format=yes:id=1:disk={}", self.kind.inner());
             text += &format!("policy = {}\n", quoted(&policy));
         } else {
@@ -417,8 +417,8 @@ impl Words<'_> {
                 write.random_iops,
             ),
             None => format!(
-                "# /sys/fs/cgroup/io.cost.model: what flash does depends on what was written to it before. Measure your\n\
-                 # {}, as with the kernel's tools/cgroup/iocost_coef_gen.py; without, the kernel takes its own figures.\n",
+                "# /sys/fs/cgroup/io.cost.model: the speed of flash depends on previous writes. Measure your\n\
+                 # {}, as with the kernel's tools/cgroup/iocost_coef_gen.py; otherwise, the kernel uses its built-in figures.\n",
                 plain(&self.best.drive),
             ),
         };

@@ -121,7 +121,8 @@ impl Layout {
         !self.is_volume()
     }
 
-    /// Returns how many failed drives a unit of redundancy survives, and how many data chunks it has.
+    /// Returns how many failed drives a unit of redundancy survives, and how many data chunks it
+    /// has.
     pub(super) fn redundancy(self) -> (usize, u64) {
         (self.survives(), self.data_chunks())
     }
@@ -187,7 +188,7 @@ pub(super) struct Set {
     pub(super) lanes: DeviceSet,
     /// The number of bytes that clients can use.
     pub(super) usable: u64,
-    /// How far the data extend on each drive, in bytes.
+    /// The extent of the data on each drive, in bytes.
     pub(super) drive_bytes: u64,
 }
 
@@ -292,8 +293,7 @@ impl DriveLayout<'_> {
             let (spec, lanes) = (self.scheduler.to_string(), self.lanes(each, capacity));
             return Ok(Set { spec, lanes, usable: whole, drive_bytes });
         }
-        // Only the part of an array that the data occupy is simulated; the rest would only take
-        // memory.
+        // Simulate only the part of the array that the data occupies, to save memory.
         let room = (touched / sets as u64).saturating_mul(ROOM).max(ROOM_MIN_BYTES);
         let wanted = share.min(whole).min(bytes_max(self.layout)).min(room);
         let holds = |bytes: u64| volume_bytes(&self.array(), &self.lanes(each, bytes));

@@ -1,8 +1,8 @@
 //! The rows of the answer: each drive in each layout, ranked.
 //!
 //! Rows that keep the promises come first, and among these, the ones with enough headroom, then
-//! those whose flash is not known to wear out within five years. Rows with a known price are then ordered by price, followed by those without a price, ordered by
-//! power.
+//! those whose flash is not known to wear out within five years. Rows with a known price are then
+//! ordered by price, followed by those without a price, ordered by power.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use super::trial::{Never, TrialResult};
 use super::{Question, Tried};
 use crate::plan::confidence::{Bootstrap, share_interval};
 
-/// How many years flash should last: as long as vendors warrant it.
+/// How many years flash should last, which equals the vendors' warranty.
 pub(super) const LASTS_YEARS: f64 = 5.0;
 
 /// How clients share drives.
@@ -107,7 +107,7 @@ pub enum BuyRefusal {
     AnyNumber,
     /// Single requests are too slow on the maximum number of drives.
     UpToMost,
-    /// The data need more than the maximum number of drives.
+    /// The data needs more than the maximum number of drives.
     Bytes,
     /// The maximum number of drives is too slow; more drives might be enough.
     MoreMight,
@@ -152,7 +152,7 @@ pub struct BuyRow {
     /// The number of drives that the data need without redundancy; `None` if a drive's capacity is
     /// unknown.
     pub drives_for_bytes: Option<u64>,
-    /// The number of drives that the data need with redundancy; `None` if it exceeds the maximum.
+    /// The number of drives that the data needs with redundancy; `None` if it exceeds the maximum.
     pub drives_for_redundancy: Option<usize>,
     /// The number of drives that keeps the promises, whether or not the data fit; `None` if no
     /// number up to the maximum does.
@@ -181,8 +181,8 @@ pub struct BuyRow {
     /// The number of years until these writes reach the drive's rated endurance; `None` if no
     /// rating is known.
     pub endurance_years: Option<f64>,
-    /// The result with one drive less, if the promise determines the number and clients share the
-    /// drives.
+    /// The result with one drive less, provided that the promise determines the number and clients
+    /// share the drives.
     pub one_less: Option<OneLess>,
     /// The share of the time that the drives are busy, averaged over all drives.
     pub utilisation: Option<f64>,

@@ -29,8 +29,8 @@ pub trait OneClient: Sized {
     ) -> Result<Self, Error>;
     /// Returns the notes from reading the trace.
     fn notes(&self) -> &Notes;
-    /// Returns cautions if the trace is too short, or its clock too coarse, to say much about the
-    /// load; one sentence each.
+    /// Returns cautions if the trace is too short, or its clock too coarse, for reliable statements
+    /// about the load; one sentence each.
     fn cautions(&self) -> Vec<String>;
     /// Returns each volume as a separate client.
     fn split(self) -> Vec<Self>;

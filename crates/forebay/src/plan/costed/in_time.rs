@@ -40,7 +40,7 @@ pub(super) fn least_speed(from: u64, enough: impl FnMut(u64) -> bool) -> Option<
     least(from, SPEED_MAX, from, enough)
 }
 
-/// A request that is served in time, unless it is put aside later.
+/// A request that is served in time, unless it is discarded later.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     index: usize,
@@ -127,11 +127,12 @@ fn put_aside_of(
     }
 }
 
-/// Returns the index in `taken` of the request to put aside, so that the other requests and `new`
-/// end sooner than without `new`; `None` if `new` itself should be put aside.
+/// Returns the index in `taken` of the request to discard so that the other requests and `new` end
+/// sooner than without `new`; `None` if `new` itself should be discarded.
 fn worth_more_aside(taken: &[Taken], new: Taken) -> Option<usize> {
     let (mut most, mut best) = (new.service, None);
-    // Later requests cannot begin before they arrive, which limits how much sooner they can end.
+    // Later requests cannot begin before they arrive, so they can only end sooner by a limited
+    // time.
     let mut limit = new.waits();
     for (index, one) in taken.iter().enumerate().rev() {
         if limit <= most {

@@ -99,8 +99,8 @@ impl Load {
         Span { path: &self.path, first: at(self.requests.first()), last: at(self.requests.last()) }
     }
 
-    /// Returns cautions if the trace is too short, or its clock too coarse, to say much about the
-    /// load; one sentence each.
+    /// Returns cautions if the trace is too short, or its clock too coarse, for reliable statements
+    /// about the load; one sentence each.
     pub fn cautions(&self) -> Vec<String> {
         let clock = Times::among(self.requests.iter().map(|(at, _)| *at));
         cautions(self.count(), self.span().duration(), clock)

@@ -206,13 +206,13 @@ fn later(a_ns: f64, b_ns: f64) -> f64 {
     if a_ns > b_ns { a_ns } else { b_ns }
 }
 
-/// The longest delays of reads, and of all other requests, that are still in time.
+/// The longest delays of reads, and of all other requests, that still keep the promise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits([f64; 2]);
 
 impl Limits {
-    /// Returns the delays that a promise `within` a time allows, if requests take the given
-    /// latencies after their release.
+    /// Returns the delays that the promise `within` permits, if requests have the given latencies
+    /// after their release.
     pub fn new(within: Nanos, read_latency: Nanos, other_latency: Nanos) -> Limits {
         let left = |latency: Nanos| within.0 as f64 - latency.0 as f64 + 0.5;
         Limits([left(read_latency), left(other_latency)])

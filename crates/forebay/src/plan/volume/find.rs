@@ -41,8 +41,8 @@ pub(super) struct Case<'a> {
     /// The minimum size in GiB.
     pub gib: u64,
     pub bound: Bound,
-    /// Whether the trace is repeated over and over, so that it begins with the credit that it
-    /// leaves.
+    /// Whether the trace is repeated over and over, so that it starts with the credit that it
+    /// leaves at its end.
     pub is_steady: bool,
     /// The buckets of the instance, which limit the requests in addition to those of the volume.
     pub instance: Vec<Bucket>,
@@ -57,7 +57,8 @@ pub(super) fn holds_credit(bucket: &Bucket) -> bool {
     bucket.depth > bucket.rate_per_s * DEPTH_MAX.as_secs_f64()
 }
 
-/// Returns whether the requests of a period take more tokens from a bucket than it is refilled with.
+/// Returns whether the requests of a period take more tokens from a bucket than it is refilled
+/// with.
 fn uses_up(bucket: &Bucket, requests: &Costed, period_ns: f64) -> bool {
     // If all requests arrive at the same time, the trace has no period in which it could be
     // repeated.
@@ -293,8 +294,8 @@ impl Case<'_> {
 struct Trials<'a> {
     case: &'a Case<'a>,
     all: Demand<'a>,
-    /// The lowest setting that will still be tried, and the requests that may be late in it or in
-    /// higher ones.
+    /// The lowest setting that will still be tried, and the requests that may be late in this
+    /// setting or in higher ones.
     few: Option<((u64, u64), Costed)>,
 }
 
@@ -336,7 +337,7 @@ struct Rates<'a> {
     trials: Trials<'a>,
     x: &'a Rate,
     y: &'a Rate,
-    /// For each y that was tried, the least x that is permitted with it.
+    /// For each y that was tried, the lowest x that the type permits with it.
     lifts: RefCell<BTreeMap<u64, u64>>,
 }
 

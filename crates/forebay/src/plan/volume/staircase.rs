@@ -114,7 +114,7 @@ pub(super) fn cheapest(
         // `below` is the least x that pairs with a smaller y need; `above` is the most that pairs
         // with a greater y need.
         let (below, above) = match affordable(knobs, &part, y, best) {
-            // No pair with this y or a greater one can be better.
+            // No pair with this y or a higher y can be better.
             None => (part.x_floor, part.x_floor),
             Some(x) if knobs.keeps(x, y) => {
                 let x = first(part.x_floor, x, |x| knobs.keeps(x, y));
@@ -156,7 +156,7 @@ pub(super) fn balanced(
     });
     let (mut x, mut y) = pair(mille);
     loop {
-        // If y requires a higher x than this, that higher x may in turn allow a lower y.
+        // If y requires a higher x than this, that x may in turn permit a lower y.
         let lifted = knobs.lifted(x, y).min(x_most);
         let lower_y = first(y_alone, y, |y| knobs.keeps(lifted, y));
         x = first(x_alone, lifted, |x| knobs.keeps(x, lower_y));
