@@ -207,11 +207,6 @@ impl Input {
         self.requires_entry || self.arity == Arity::One && self.default.is_none()
     }
 
-    /// Returns the first paragraph of the description.
-    pub fn sentence(&self) -> String {
-        self.paragraphs().first().cloned().unwrap_or_default()
-    }
-
     /// Splits the description into paragraphs.
     pub fn paragraphs(&self) -> Vec<String> {
         paragraphs(self.about)

@@ -24,7 +24,7 @@ pub use reference::reference;
 pub use shell::shell_word;
 pub use spelling::{Spelling, named, python_name, spelled};
 pub use units::{Delay, PartialShare, Share, Size, decimal, duration, positive_duration};
-pub use value::{Field, Parsed, Value};
+pub use value::{Field, Parsed, Value, one_of};
 
 use std::fmt;
 

@@ -309,3 +309,24 @@ impl<T: FromStr<Err: Display>> Value for Parsed<T> {
         text.parse().map(Parsed).map_err(|error: T::Err| error.to_string())
     }
 }
+/// Returns the one of `values` whose name in `choices`, at the same position, is `text`.
+///
+/// # Errors
+/// Returns the names, if `text` is none of them.
+pub fn one_of<T, const N: usize>(
+    text: &str,
+    choices: &[Choice],
+    values: [T; N],
+) -> Result<T, String> {
+    let mut named = choices.iter().zip(values);
+    if let Some((_, value)) = named.find(|(choice, _)| choice.name == text) {
+        return Ok(value);
+    }
+    let names: Vec<&str> = choices.iter().map(|choice| choice.name).collect();
+    let expected = match names.as_slice() {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [all @ .., last] => format!("{} or {last}", all.join(", ")),
+    };
+    Err(format!("got '{text}', expected {expected}"))
+}

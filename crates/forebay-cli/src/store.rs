@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use forebay::verb::SecondInterruption;
-use forebay_ask::{Choice, Value, named};
+use forebay_ask::{Choice, Value, named, one_of};
 use forebay_store::{
     Config, DiskOptions, Limits, Server, StoreError, StoreSimulateAsk, create, open_disks,
 };
@@ -118,11 +118,7 @@ impl Value for Durability {
     ];
 
     fn parse(text: &str) -> Result<Durability, String> {
-        match text {
-            "media" => Ok(Durability::Media),
-            "none" => Ok(Durability::None),
-            _ => Err(format!("got '{text}', expected media or none")),
-        }
+        one_of(text, Self::CHOICES, [Durability::Media, Durability::None])
     }
 }
 

@@ -12,7 +12,7 @@
 //! moved only if it repays the copying within the duration of the trace. Chains to be moved are
 //! placed one after another in the nearest gap that the trace never touches.
 
-use crate::contract::request::{Op, Request};
+use crate::contract::{Op, Request};
 use crate::rearrangement::Rearrangement;
 
 /// The unit in bytes to which addresses are rounded: the block size of common file systems.

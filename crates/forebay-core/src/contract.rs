@@ -22,3 +22,17 @@ pub mod volume;
 pub mod workload;
 
 pub use bare::Bare;
+pub use bytes::{Buf, Bytes, Null, Piece, Slots};
+pub use device::{Completion, Device, Mechanics, Positioning, WriteBack};
+pub use near::{nearest, suggestion};
+pub use observer::Observer;
+pub use outcome::{Fault, Outcome, worst};
+pub use parameter::{Given, Listed, Origin, Parameter};
+pub use policy::{
+    AnyPolicy, Class, Cx, Done, Figure, Finished, Gauge, GaugeOf, Policy, PolicyVisitor,
+};
+pub use request::{BACKGROUND, Flags, Lane, Op, Request, RequestId};
+pub use spec::{Spec, SpecError};
+pub use time::Nanos;
+pub use volume::{VolumeDrive, VolumeEvent, VolumeOrder, VolumeProgress, VolumeState, VolumeWork};
+pub use workload::Workload;

@@ -13,11 +13,7 @@ mod tests;
 
 use std::fmt;
 
-use crate::contract::device::Completion;
-use crate::contract::observer::Observer;
-use crate::contract::policy::{Done, Policy};
-use crate::contract::request::{Lane, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Completion, Done, Lane, Nanos, Observer, Policy, Request};
 use crate::tape::{Call, Recorder, replay};
 use crate::{forward_policy, simulate};
 

@@ -41,4 +41,5 @@ pub use contract::request::{BACKGROUND, Flags, Lane, Op, Request, RequestId};
 pub use contract::spec::{Spec, SpecError};
 pub use contract::time::Nanos;
 pub use contract::workload::Workload;
+pub use device::list::DeviceModel;
 pub use rearrangement::Rearrangement;

@@ -5,11 +5,7 @@
 //! split here for all policies into a flush, followed by the write. No lower layer ever sees such a
 //! write.
 
-use crate::contract::bytes::Bytes;
-use crate::contract::outcome::{Outcome, worst};
-use crate::contract::policy::Done;
-use crate::contract::request::{Flags, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Done, Flags, Nanos, Op, Outcome, Request, worst};
 use crate::slab::Slab;
 
 /// A request that has not been answered.
@@ -165,7 +161,7 @@ impl Outstanding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::outcome::Fault;
+    use crate::contract::Fault;
 
     fn write(flags: Flags, len: u32) -> Request {
         let (at, offset, id, stream, lane) = (Nanos(3), 4096, 7, 2, 1);

@@ -16,11 +16,7 @@ pub use lag::Lag;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::contract::bytes::Slots;
-use crate::contract::policy::Done;
-use crate::contract::request::Request;
-use crate::contract::time::Nanos;
-use crate::contract::workload::Workload;
+use crate::contract::{Done, Nanos, Request, Slots, Workload};
 use crate::slab::Slab;
 
 /// Scales recorded time: arrivals and think times are divided by the intensity.
@@ -278,8 +274,7 @@ impl Workload for Closed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::bytes::Null;
-    use crate::contract::request::{Flags, Op};
+    use crate::contract::{Flags, Null, Op};
     use proptest::prelude::*;
 
     fn request(id: u64, at: u64, stream: u32) -> Request {

@@ -30,8 +30,7 @@ mod window;
 pub use rates::{Gaps, LANES_MAX, Segment, admitted, admitted_by_part};
 pub use window::least_rate_for_all;
 
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, SpecError};
 
 /// The time of one service, in units of `1 / rate` nanoseconds.
 pub(crate) const SERVICE: u64 = 1_000_000_000;
@@ -104,7 +103,8 @@ impl Rtt {
 
     /// Returns when the server will have completed all admitted requests, rounded up to a
     /// nanosecond.
-    pub fn free_at(&self) -> Nanos {
+    #[cfg(test)]
+    pub(crate) fn free_at(&self) -> Nanos {
         let ns = self.free.div_ceil(u128::from(self.rate_iops));
         Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
@@ -127,13 +127,7 @@ impl Classes {
     /// no tier admits it.
     #[inline]
     pub fn admit(&mut self, at: Nanos) -> Option<usize> {
-        self.admit_from(0, at)
-    }
-
-    /// Like [`Classes::admit`], but starts with tier `first`.
-    #[inline]
-    pub fn admit_from(&mut self, first: usize, at: Nanos) -> Option<usize> {
-        self.admit_each(first, |_, rtt| rtt.admit(at))
+        self.admit_each(0, |_, rtt| rtt.admit(at))
     }
 
     /// Returns the first tier from `first` on for which `admits` returns true.

@@ -47,11 +47,10 @@ pub use promised::{Promise, Promised};
 pub use split::Split;
 pub use token_bucket::TokenBucket;
 
-use crate::contract::bytes::{Bytes, Piece};
-use crate::contract::device::Completion;
-use crate::contract::policy::{Class, Cx, Done, Figure, Gauge, Policy};
-use crate::contract::request::{Flags, Lane, Op, Request, RequestId};
-use crate::contract::time::Nanos;
+use crate::contract::{
+    Bytes, Class, Completion, Cx, Done, Figure, Flags, Gauge, Lane, Nanos, Op, Piece, Policy,
+    Request, RequestId,
+};
 use pace::{Follower, Full};
 use pending::Pending;
 

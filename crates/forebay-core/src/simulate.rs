@@ -4,13 +4,7 @@
 //! if that is due, and requests I/Os for every lane that accepts one until the policy declines.
 //! Nothing is allocated per request.
 
-use crate::contract::bytes::Null;
-use crate::contract::device::Device;
-use crate::contract::observer::Observer;
-use crate::contract::policy::{Cx, Finished, Policy};
-use crate::contract::request::Lane;
-use crate::contract::time::Nanos;
-use crate::contract::workload::Workload;
+use crate::contract::{Cx, Device, Finished, Lane, Nanos, Null, Observer, Policy, Workload};
 
 /// Runs `workload` through `policy` on `devices` (lane `i` is `devices[i]`) until all work is done
 /// or the workload stops. Returns the time of the last completion, arrival or answer. No data is
@@ -120,10 +114,7 @@ fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::bytes::{Bytes, Piece};
-    use crate::contract::device::Completion;
-    use crate::contract::policy::Done;
-    use crate::contract::request::{Flags, Op, Request};
+    use crate::contract::{Bytes, Completion, Done, Flags, Op, Piece, Request};
     use crate::device::fixed::Fixed;
 
     /// Answers trims immediately, writes when woken 5 ns later, and reads after an I/O. Also

@@ -3,11 +3,7 @@
 //! A [`Recorder`] records every call to a policy with its answer; [`replay`] makes the same calls
 //! to a new instance and fails at the first different answer.
 
-use crate::contract::bytes::{Bytes, Null};
-use crate::contract::device::Completion;
-use crate::contract::policy::{Cx, Done, Finished, Policy};
-use crate::contract::request::{Lane, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Completion, Cx, Done, Finished, Lane, Nanos, Null, Policy, Request};
 use crate::forward_policy;
 
 /// One call to a policy, with its answer.

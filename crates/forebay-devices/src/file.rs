@@ -10,8 +10,7 @@ use forebay_core::device::hdd;
 use forebay_core::device::hdd::{
     Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, Standby, Zone,
 };
-use forebay_core::device::list::DeviceModel;
-use forebay_core::{Nanos, Spec, SpecError};
+use forebay_core::{DeviceModel, Nanos, Spec, SpecError};
 use serde::Deserialize;
 use toml::Spanned;
 

@@ -35,8 +35,7 @@ use forebay_core::device::drive::{Controller, Drive, DriveSpec};
 use forebay_core::device::fixed::Fixed;
 use forebay_core::device::hdd::{Hdd, HddSpec, SeekSpec};
 use forebay_core::device::list;
-use forebay_core::device::list::DeviceModel;
-use forebay_core::{Nanos, Spec, SpecError};
+use forebay_core::{DeviceModel, Nanos, Spec, SpecError};
 use forebay_trace::whole;
 
 use change::DriveError;

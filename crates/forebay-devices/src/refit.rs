@@ -1,10 +1,9 @@
 //! Changes a disk's media rate or catch margin. These are the unknown properties of a user's own
 //! disk, which are fitted to its measured performance.
 
-use forebay_core::Nanos;
 use forebay_core::device::drive::{Drive, DriveSpec};
 use forebay_core::device::hdd::{Hdd, HddSpec, SeekSpec, Zone};
-use forebay_core::device::list::DeviceModel;
+use forebay_core::{DeviceModel, Nanos};
 
 use super::OpenDevice;
 

@@ -4,11 +4,10 @@
 //! than its make (how full it is, how much was overwritten, spare flash) can also follow the name:
 //! `samsung-830:filled-percent=90:overwritten-percent=200`.
 
-use forebay_core::device::list::DeviceModel;
 use forebay_core::device::ssd::{
     Ceiling, Collection, Entrance, Mode, Modes, Power, Precondition, Ssd, SsdSpec,
 };
-use forebay_core::{Nanos, Spec, SpecError};
+use forebay_core::{DeviceModel, Nanos, Spec, SpecError};
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use toml::Spanned;

@@ -3,8 +3,8 @@
 //! A parameter with a known range is set to both ends; other parts of the controller are halved and
 //! doubled.
 
+use forebay_core::DeviceModel;
 use forebay_core::device::drive::{Controller, Drive};
-use forebay_core::device::list::DeviceModel;
 
 use super::OpenDevice;
 

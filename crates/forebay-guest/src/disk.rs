@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use forebay_core::device::list::DeviceModel;
-use forebay_core::{Completion, Device, Nanos, Request};
+use forebay_core::{Completion, Device, DeviceModel, Nanos, Request};
 
 /// The number of commands that every disk here accepts, as SATA drives do. A scheduler may hold
 /// twice as many requests.

@@ -1,9 +1,8 @@
 //! Runs a script as a workload of the simulator, in virtual time.
 
 use forebay_core::catalog::build;
-use forebay_core::contract::policy::Done;
 use forebay_core::{
-    Completion, Device, Flags, Nanos, Observer, Op, Request, Slots, Workload, simulate,
+    Completion, Device, Done, Flags, Nanos, Observer, Op, Request, Slots, Workload, simulate,
 };
 
 use crate::disk::Disk;

@@ -28,7 +28,7 @@ pub use device::Device;
 pub use error::CaptureError;
 pub use spool::Counts;
 
-use forebay_ask::{Choice, Value};
+use forebay_ask::{Choice, Value, one_of};
 use spool::Spool;
 
 /// The interval between polls of an empty pipe.
@@ -59,12 +59,11 @@ impl Value for CaptureInterface {
     ];
 
     fn parse(text: &str) -> Result<CaptureInterface, String> {
-        match text {
-            "any" => Ok(CaptureInterface::Any),
-            "blktrace" => Ok(CaptureInterface::Blktrace),
-            "tracefs" => Ok(CaptureInterface::Tracefs),
-            other => Err(format!("got '{other}', expected any, blktrace or tracefs")),
-        }
+        one_of(
+            text,
+            Self::CHOICES,
+            [CaptureInterface::Any, CaptureInterface::Blktrace, CaptureInterface::Tracefs],
+        )
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use forebay_core::Nanos;
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
-use crate::waker::Waker;
+use crate::Waker;
 
 /// How long before a deadline the thread stops sleeping and polls the clock. A longer time hardly
 /// helps. If requests are closer together than this, the driver never sleeps; Linux then takes the

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use forebay_ask::{Choice, Value};
-use forebay_core::contract::near::suggestion;
+use forebay_core::contract::suggestion;
 
 /// How I/Os are passed to real targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,12 +15,8 @@ use std::io;
 
 use forebay_core::{Buf, Device, Flags, Lane, Nanos, Null, Op, Piece, Request, RequestId, Slots};
 
-use crate::clock::Clock;
-use crate::lanes::{Ended, Failure, Lanes};
-use crate::pool::Pool;
-use crate::store::Store;
-use crate::waker::Waker;
 use crate::wire::source;
+use crate::{Clock, Ended, Failure, Lanes, Pool, Store, Waker};
 
 /// Device models as lanes that are driven by a clock.
 pub struct Emulated<D, C> {

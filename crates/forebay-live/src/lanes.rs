@@ -7,7 +7,7 @@ use std::{fmt, io};
 
 use forebay_core::{Completion, Fault, Lane, Mechanics, Nanos, Piece, Request, Slots};
 
-use crate::waker::Waker;
+use crate::Waker;
 
 /// Why an I/O failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,8 +2,7 @@
 
 use forebay_core::{Buf, Bytes, Op, Piece, Request, Slots};
 
-use crate::lanes::Failure;
-use crate::pool::Pool;
+use crate::{Failure, Pool};
 
 /// The maximum number of pieces that the kernel accepts at a time (IOV_MAX).
 const PIECES_MAX: usize = 1024;

@@ -13,9 +13,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
-use crate::pool::Pool;
-use crate::sockets::{PIECES_MAX, Plug, SocketEvent};
-use crate::waker::Waker;
+use crate::{PIECES_MAX, Plug, Pool, SocketEvent, Waker};
 
 /// A transfer of a list of pieces in progress.
 #[derive(Default)]

@@ -21,7 +21,7 @@ use std::{mem, slice};
 
 use forebay_core::{Buf, Bytes, Piece};
 
-use crate::memory::Memory;
+use crate::Memory;
 use room::{Place, Room};
 
 /// The number of low bits of a name that contain its entry. The high bits contain how often the

@@ -14,10 +14,9 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::pool::Pool;
 use crate::sockets::{Plug, SocketEvent, Sockets};
 use crate::ublk::Channel;
-use crate::waker::Waker;
+use crate::{Pool, Waker};
 
 /// The name of the entry that waits for the waker.
 const WOKEN: u64 = u64::MAX;

@@ -10,7 +10,7 @@ use std::{io, mem};
 
 use forebay_core::{Cx, Finished, Lane, Nanos, Observer, Piece, Policy, Request, Workload};
 
-use crate::lanes::{Ended, Failure, Lanes};
+use crate::{Ended, Failure, Lanes};
 
 /// The longest wait before the observer is asked whether to continue.
 const TICK: Nanos = Nanos::from_millis(100);
@@ -69,41 +69,41 @@ where
     W: Workload + ?Sized,
     O: Watch + ?Sized,
 {
-    let mut pass = Pass::default();
-    let mut driven = Driven { policy, lanes, workload, observer };
-    let mut next = driven.workload.peek();
+    let mut run = Run { policy, lanes, workload, observer, pass: Pass::default() };
+    let mut next = run.workload.peek();
     loop {
-        let now = driven.lanes.reap(next.unwrap_or(Nanos::MAX), &mut pass.ended)?;
-        let wall = driven.lanes.wall();
-        pass.tell_held_up(&mut driven);
-        let mut asks = pass.wakeup.is_some_and(|at| at <= now);
-        asks |= pass.complete(now, wall, &mut driven);
-        let stopping = driven.workload.is_stopped() || driven.observer.stops(wall);
+        let now = run.lanes.reap(next.unwrap_or(Nanos::MAX), &mut run.pass.ended)?;
+        let wall = run.lanes.wall();
+        run.tell_held_up();
+        let mut asks = run.pass.wakeup.is_some_and(|at| at <= now);
+        asks |= run.complete(now, wall);
+        let stopping = run.workload.is_stopped() || run.observer.stops(wall);
         if !stopping {
-            asks |= pass.arrive(now, wall, &mut driven);
+            asks |= run.arrive(now, wall);
             if asks {
-                pass.wake(now, wall, &mut driven);
-                pass.offer(now, &mut driven);
-                pass.wakeup = driven.policy.wakeup().filter(|&at| at > now);
+                run.wake(now, wall);
+                run.offer(now);
+                run.pass.wakeup = run.policy.wakeup().filter(|&at| at > now);
             }
-            pass.issue(&mut driven);
+            run.issue();
         }
-        let coming = driven.workload.peek();
-        next = if stopping { None } else { earliest(coming, pass.wakeup) };
-        let over = stopping || next.is_none() && driven.workload.is_over();
-        if over && driven.lanes.in_flight() == 0 {
-            return Ok(pass.last);
+        let coming = run.workload.peek();
+        next = if stopping { None } else { earliest(coming, run.pass.wakeup) };
+        let over = stopping || next.is_none() && run.workload.is_over();
+        if over && run.lanes.in_flight() == 0 {
+            return Ok(run.pass.last);
         }
-        driven.lanes.proceed(next.unwrap_or(Nanos::MAX).min(wall + TICK))?;
+        run.lanes.proceed(next.unwrap_or(Nanos::MAX).min(wall + TICK))?;
     }
 }
 
-/// The participants of a run.
-struct Driven<'a, P: ?Sized, L: ?Sized, W: ?Sized, O: ?Sized> {
+/// The participants of a run, and the state of its loop.
+struct Run<'a, P: ?Sized, L: ?Sized, W: ?Sized, O: ?Sized> {
     policy: &'a mut P,
     lanes: &'a mut L,
     workload: &'a mut W,
     observer: &'a mut O,
+    pass: Pass,
 }
 
 /// The state of the loop between passes.
@@ -119,147 +119,102 @@ struct Pass {
     last: Nanos,
 }
 
-impl Pass {
+impl<P, L, W, O> Run<'_, P, L, W, O>
+where
+    P: Policy + ?Sized,
+    L: Lanes + ?Sized,
+    W: Workload + ?Sized,
+    O: Watch + ?Sized,
+{
     /// Reports completed I/Os to all participants; returns whether there were any.
     #[inline]
-    fn complete<P, L, W, O>(
-        &mut self,
-        now: Nanos,
-        wall: Nanos,
-        driven: &mut Driven<'_, P, L, W, O>,
-    ) -> bool
-    where
-        P: Policy + ?Sized,
-        L: Lanes + ?Sized,
-        W: Workload + ?Sized,
-        O: Watch + ?Sized,
-    {
-        let ended = mem::take(&mut self.ended);
+    fn complete(&mut self, now: Nanos, wall: Nanos) -> bool {
+        let ended = mem::take(&mut self.pass.ended);
         for Ended { completion, failure } in &ended {
             if let Some(failure) = failure {
-                driven.observer.failed(now, &completion.io, *failure);
+                self.observer.failed(now, &completion.io, *failure);
             }
-            driven.observer.io(completion);
-            let (slots, finished) = (driven.lanes.slots(), &mut self.finished);
-            driven.policy.complete(&mut Cx { now, slots, finished }, completion);
-            self.answer(now, wall, driven);
-            self.last = now;
+            self.observer.io(completion);
+            let (slots, finished) = (self.lanes.slots(), &mut self.pass.finished);
+            self.policy.complete(&mut Cx { now, slots, finished }, completion);
+            self.answer(now, wall);
+            self.pass.last = now;
         }
         let any = !ended.is_empty();
-        self.ended = ended;
-        self.ended.clear();
+        self.pass.ended = ended;
+        self.pass.ended.clear();
         any
     }
 
     /// Passes arrived requests to the policy; returns whether there were any.
     #[inline]
-    fn arrive<P, L, W, O>(
-        &mut self,
-        now: Nanos,
-        wall: Nanos,
-        driven: &mut Driven<'_, P, L, W, O>,
-    ) -> bool
-    where
-        P: Policy + ?Sized,
-        L: Lanes + ?Sized,
-        W: Workload + ?Sized,
-        O: Watch + ?Sized,
-    {
-        while driven.workload.peek().is_some_and(|at| at <= now) {
-            let request = driven.workload.take();
-            let bytes = driven.workload.bytes(&request, driven.lanes.slots());
-            self.wanted.push(request.at);
-            self.last = now;
-            driven.observer.arrived(&request);
-            let (slots, finished) = (driven.lanes.slots(), &mut self.finished);
-            driven.policy.submit(&mut Cx { now, slots, finished }, request, bytes);
-            self.answer(now, wall, driven);
+    fn arrive(&mut self, now: Nanos, wall: Nanos) -> bool {
+        while self.workload.peek().is_some_and(|at| at <= now) {
+            let request = self.workload.take();
+            let bytes = self.workload.bytes(&request, self.lanes.slots());
+            self.pass.wanted.push(request.at);
+            self.pass.last = now;
+            self.observer.arrived(&request);
+            let (slots, finished) = (self.lanes.slots(), &mut self.pass.finished);
+            self.policy.submit(&mut Cx { now, slots, finished }, request, bytes);
+            self.answer(now, wall);
         }
-        !self.wanted.is_empty()
+        !self.pass.wanted.is_empty()
     }
 
     /// Wakes the policy if that is due.
     #[inline]
-    fn wake<P, L, W, O>(&mut self, now: Nanos, wall: Nanos, driven: &mut Driven<'_, P, L, W, O>)
-    where
-        P: Policy + ?Sized,
-        L: Lanes + ?Sized,
-        W: Workload + ?Sized,
-        O: Watch + ?Sized,
-    {
-        if driven.policy.wakeup().is_some_and(|at| at <= now) {
-            let (slots, finished) = (driven.lanes.slots(), &mut self.finished);
-            driven.policy.wake(&mut Cx { now, slots, finished });
-            self.last = if self.finished.is_empty() { self.last } else { now };
-            self.answer(now, wall, driven);
+    fn wake(&mut self, now: Nanos, wall: Nanos) {
+        if self.policy.wakeup().is_some_and(|at| at <= now) {
+            let (slots, finished) = (self.lanes.slots(), &mut self.pass.finished);
+            self.policy.wake(&mut Cx { now, slots, finished });
+            self.pass.last = if self.pass.finished.is_empty() { self.pass.last } else { now };
+            self.answer(now, wall);
         }
     }
 
     /// Reports the answers that the policy gave when it was called.
     #[inline]
-    fn answer<P, L, W, O>(&mut self, now: Nanos, wall: Nanos, driven: &mut Driven<'_, P, L, W, O>)
-    where
-        P: ?Sized,
-        L: Lanes + ?Sized,
-        W: Workload + ?Sized,
-        O: Watch + ?Sized,
-    {
-        for done in self.finished.drain(..) {
-            driven.observer.finished(wall, &done);
-            driven.workload.finished(now, &done, driven.lanes.slots());
+    fn answer(&mut self, now: Nanos, wall: Nanos) {
+        for done in self.pass.finished.drain(..) {
+            self.observer.finished(wall, &done);
+            self.workload.finished(now, &done, self.lanes.slots());
         }
     }
 
     /// Offers every lane that accepts I/Os to the policy until it declines.
     #[inline]
-    fn offer<P, L, W, O>(&mut self, now: Nanos, driven: &mut Driven<'_, P, L, W, O>)
-    where
-        P: Policy + ?Sized,
-        L: Lanes + ?Sized,
-        W: ?Sized,
-        O: Watch + ?Sized,
-    {
-        for lane in 0..driven.lanes.count() as Lane {
-            while driven.lanes.room(lane) {
-                let Some(io) = driven.policy.dispatch(now, lane) else { break };
+    fn offer(&mut self, now: Nanos) {
+        let pieces = &mut self.pass.pieces;
+        for lane in 0..self.lanes.count() as Lane {
+            while self.lanes.room(lane) {
+                let Some(io) = self.policy.dispatch(now, lane) else { break };
                 assert_eq!(io.lane, lane, "policy answered for another lane");
-                self.pieces.clear();
-                driven.policy.pieces(&io, &mut |piece| self.pieces.push(piece));
-                driven.lanes.start(now, io, &self.pieces);
-                driven.observer.started(now, &io);
+                pieces.clear();
+                self.policy.pieces(&io, &mut |piece| pieces.push(piece));
+                self.lanes.start(now, io, pieces);
+                self.observer.started(now, &io);
             }
         }
     }
 
     /// Reports what delayed the driver. This precedes the report of late I/Os.
     #[inline]
-    fn tell_held_up<P, L, W, O>(&self, driven: &mut Driven<'_, P, L, W, O>)
-    where
-        P: ?Sized,
-        L: Lanes + ?Sized,
-        W: ?Sized,
-        O: Watch + ?Sized,
-    {
-        if let Some((from, to)) = driven.lanes.held_up() {
-            driven.observer.held_up(from, to);
+    fn tell_held_up(&mut self) {
+        if let Some((from, to)) = self.lanes.held_up() {
+            self.observer.held_up(from, to);
         }
     }
 
     /// Reports how late this pass's arrivals are.
     #[inline]
-    fn issue<P, L, W, O>(&mut self, driven: &mut Driven<'_, P, L, W, O>)
-    where
-        P: ?Sized,
-        L: Lanes + ?Sized,
-        W: ?Sized,
-        O: Watch + ?Sized,
-    {
-        if self.wanted.is_empty() {
+    fn issue(&mut self) {
+        if self.pass.wanted.is_empty() {
             return;
         }
-        let at = driven.lanes.wall();
-        self.tell_held_up(driven);
-        self.wanted.drain(..).for_each(|wanted| driven.observer.issued(wanted, at));
+        let at = self.lanes.wall();
+        self.tell_held_up();
+        self.pass.wanted.drain(..).for_each(|wanted| self.observer.issued(wanted, at));
     }
 }
 

@@ -7,13 +7,10 @@ use std::os::fd::OwnedFd;
 use forebay_core::{Device, Nanos, Piece};
 
 use crate::clock::{Clock, SPIN, WallClock};
-use crate::emulated::Emulated;
 use crate::polled::Polled;
-use crate::pool::Pool;
 use crate::ring::Ring;
-use crate::sockets::{Plug, SocketEvent, SocketLanes};
 use crate::ublk::Channel;
-use crate::waker::Waker;
+use crate::{Emulated, Plug, Pool, SocketEvent, SocketLanes, Waker};
 
 /// How to wait for sockets.
 enum Sockets {

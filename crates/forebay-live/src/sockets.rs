@@ -14,9 +14,8 @@ use io_uring::opcode;
 use io_uring::squeue::Entry;
 use io_uring::types::Fd;
 
-use crate::pool::Pool;
-use crate::target::Target;
 use crate::ublk::{Channel, UblkRequest};
+use crate::{Pool, Target};
 
 /// The name of a socket. It may be reused after the socket was unplugged and [`SocketEvent::Gone`]
 /// was reported.

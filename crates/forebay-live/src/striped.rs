@@ -10,8 +10,7 @@ use std::io;
 
 use forebay_core::{Bytes, Completion, Lane, Nanos, Op, Piece, Request, RequestId, Slots, worst};
 
-use crate::lanes::{Ended, Failure, Lanes};
-use crate::waker::Waker;
+use crate::{Ended, Failure, Lanes, Waker};
 
 /// An I/O with parts in flight.
 struct Whole {

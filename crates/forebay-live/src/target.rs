@@ -25,8 +25,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::Store;
 use crate::memory::{ALIGN, Memory};
-use crate::store::Store;
 use crate::wire::Shape;
 
 pub use device::DeviceNumber;

@@ -20,16 +20,12 @@ use forebay_core::{Buf, Flags, Lane, Nanos, Op, Piece, Request, Slots};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::clock::{Clock, SPIN, WallClock};
-use crate::lanes::{Ended, Failure, Lanes};
 use crate::lent::Lent;
 use crate::polled::Polled;
-use crate::pool::Pool;
 use crate::priority::{NO_PRIORITY, promised_priority, set_thread_priority};
-use crate::sockets::{Plug, SocketEvent, SocketLanes};
-use crate::target::Target;
 use crate::vectored::Vectors;
-use crate::waker::Waker;
 use crate::wire::{Extent, LEN_MAX, Shape, outcome, source};
+use crate::{Ended, Failure, Lanes, Plug, Pool, SocketEvent, SocketLanes, Target, Waker};
 
 /// The maximum number of threads per lane.
 const THREADS_MAX: u32 = 64;
@@ -397,8 +393,8 @@ impl Drop for Threads {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TargetOptions;
     use crate::priority::{REAL_TIME, priority_of, thread_priority};
-    use crate::target::TargetOptions;
 
     /// The best-effort class with its highest level, which every process may use.
     const BEST_EFFORT: u16 = 2 << 13;

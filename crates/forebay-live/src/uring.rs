@@ -21,17 +21,13 @@ use io_uring::types::{Fixed, FsyncFlags};
 
 use crate::clock::{Clock, SPIN, WallClock};
 use crate::held_up::SubmissionDelays;
-use crate::lanes::{Ended, Failure, Lanes};
 use crate::lent::Lent;
 use crate::page_cache::{self, PageCache};
-use crate::pool::Pool;
 use crate::priority::{NO_PRIORITY, promised_priority};
 use crate::ring::{CompletedEntry, Ring};
-use crate::sockets::{Plug, SocketEvent, SocketLanes};
-use crate::target::Target;
 use crate::ublk::Channel;
-use crate::waker::Waker;
 use crate::wire::{Extent, LEN_MAX, Shape, outcome, source};
+use crate::{Ended, Failure, Lanes, Plug, Pool, SocketEvent, SocketLanes, Target, Waker};
 
 /// The index of the arena among the registered buffers.
 const ARENA: u16 = 0;

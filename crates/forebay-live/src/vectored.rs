@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use crate::Pool;
 use crate::lent::Lent;
-use crate::pool::Pool;
 
 /// The addresses of lent bytes, for one transfer.
 pub(crate) struct Vectors(Vec<libc::iovec>);

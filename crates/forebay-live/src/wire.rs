@@ -11,8 +11,7 @@
 
 use forebay_core::{Op, Request};
 
-use crate::lanes::Failure;
-use crate::memory::Memory;
+use crate::{Failure, Memory};
 use forebay_core::random;
 
 /// The maximum length of an I/O in bytes.

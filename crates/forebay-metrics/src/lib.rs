@@ -6,5 +6,5 @@
 mod page;
 mod scrape;
 
-pub use page::Page;
+pub use page::{Metric, Page};
 pub use scrape::{Pages, Scraped, Wanted, next_request};

@@ -7,7 +7,7 @@
 
 use forebay_trace::touched::{GRAIN_BYTES, Stretch};
 
-use crate::space::Volumes;
+use crate::Volumes;
 
 const MIB_BITS: u32 = GRAIN_BYTES.ilog2();
 

@@ -1,6 +1,6 @@
 //! Reduces the size of a model by making its parts coarser, step by step, until it fits.
 
-use crate::model::Model;
+use crate::Model;
 
 /// The default maximum size of a model in bytes.
 pub const BUDGET_BYTES: usize = 64 << 10;

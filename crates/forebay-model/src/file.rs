@@ -9,8 +9,8 @@ use std::path::Path;
 use forebay_trace::TraceError;
 use forebay_trace::error::Place;
 
+use crate::Model;
 use crate::bytes::ByteError;
-use crate::model::Model;
 use crate::space::Form;
 
 /// The header of a model.

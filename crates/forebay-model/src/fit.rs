@@ -4,11 +4,11 @@ use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 use forebay_trace::touched::Touched;
 
+use crate::Model;
 use crate::address::Space;
 use crate::arrivals::{self, ArrivalsFit};
 use crate::chain::{self, ChainFit, State};
 use crate::class::{CODES, Class, PlaceKind, octave};
-use crate::model::Model;
 use crate::parts::Parts;
 use crate::places::{FAR_EPOCHS, PlacesFit};
 use crate::sizes::SizesFit;

@@ -12,12 +12,12 @@ use std::collections::VecDeque;
 use forebay_core::{Flags, Nanos};
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, trace};
 
+use crate::Model;
 use crate::address::Space;
 use crate::arrivals::{Arrival, Clock};
 use crate::chain::{AROUND, gap_class, pace_class};
 use crate::class::PlaceKind;
 use crate::dice::RandomSource;
-use crate::model::Model;
 use crate::submitters::SubmitterSampler;
 use crate::trail::{ModelRequest, Trail};
 use choose::Chooser;
@@ -192,12 +192,8 @@ impl Reader for Generator {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 

@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn an_end_is_its_stream_s_until_that_continues() {
         use crate::ends::{ENDS_MAX, MismatchPenalties};
-        use crate::space::{Volume, Volumes};
+        use crate::{Volume, Volumes};
         let volume = Volume {
             extent_mib: 1,
             stretches: Vec::new(),

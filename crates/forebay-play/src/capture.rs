@@ -17,7 +17,7 @@ use forebay_core::Nanos;
 use forebay_live::capture::{
     self, CaptureInterface, CaptureProgress, Captured, Device, TracingPaths,
 };
-use forebay_show::page::{Page, Place, Tone, Verdict};
+use forebay_show::{Page, Place, Tone, Verdict};
 use forebay_trace::Reader;
 use forebay_trace::formats::blktrace::Blktrace;
 use forebay_trace::write::{self, ProtectedFiles};

@@ -4,10 +4,9 @@ use std::io;
 use std::path::PathBuf;
 
 use forebay_core::catalog::{DeviceSet, FlashLane, build_placed, is_placement};
-use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::contract::AnyPolicy;
 use forebay_core::device::failing::Failing;
-use forebay_core::device::list::DeviceModel;
-use forebay_core::{Buf, Device, Lane, Nanos, Piece, Policy, Request, Slots};
+use forebay_core::{Buf, Device, DeviceModel, Lane, Nanos, Piece, Policy, Request, Slots};
 use forebay_live::{
     Driver, Emulated, Ended, LEN_MAX, Lanes, Target, Threads, Uring, Waker, WallClock,
 };

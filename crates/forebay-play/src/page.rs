@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use forebay::words;
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{
+    Block, Cell, Column, Figure, KeyFigure, Page, Place, Row, Table, Tone, Unit, Verdict,
+};
 use forebay_words::plural::counted;
 use forebay_words::quantities::{millis, seconds, significant};
 
@@ -201,55 +201,43 @@ fn figures(result: &PlayResult) -> Table {
 }
 
 fn targets_table(result: &PlayResult) -> Table {
-    let mut table = Table::new([
-        Column::words("target"),
-        Column::words("kind"),
-        Column::words("role"),
-        Column::of("capacity", Unit::Bytes),
-        Column::of("I/Os", Unit::Count),
-        Column::of("failed", Unit::Count),
-        Column::of("read", Unit::Bytes),
-        Column::of("written", Unit::Bytes),
-        Column::of("busy time", Unit::Seconds),
-    ]);
-    table.rows.extend(result.targets.iter().map(|one| {
-        let kind = match one.direct {
-            Some(false) => format!("{}, page cache", one.kind),
-            _ => one.kind.to_string(),
-        };
-        let values = [
-            one.capacity_bytes as f64,
-            one.ios as f64,
-            one.ios_failed as f64,
-            one.read_bytes as f64,
-            one.written_bytes as f64,
-            one.busy_s,
-        ];
-        let words = [one.target.clone().into(), kind.into(), one.role.into()];
-        Row::new(words.into_iter().chain(values.map(Cell::Value)))
-    }));
-    table
+    Table::listing(
+        &result.targets,
+        &[
+            (Column::words("target"), &|one| one.target.clone().into()),
+            (Column::words("kind"), &|one| match one.direct {
+                Some(false) => format!("{}, page cache", one.kind).into(),
+                _ => one.kind.to_string().into(),
+            }),
+            (Column::words("role"), &|one| one.role.into()),
+            (Column::of("capacity", Unit::Bytes), &|one| one.capacity_bytes.into()),
+            (Column::of("I/Os", Unit::Count), &|one| one.ios.into()),
+            (Column::of("failed", Unit::Count), &|one| one.ios_failed.into()),
+            (Column::of("read", Unit::Bytes), &|one| one.read_bytes.into()),
+            (Column::of("written", Unit::Bytes), &|one| one.written_bytes.into()),
+            (Column::of("busy time", Unit::Seconds), &|one| one.busy_s.into()),
+        ],
+    )
 }
 
 fn errors(result: &PlayResult) -> Table {
-    let mut table = Table::new([
-        Column::words("error"),
-        Column::words("meaning"),
-        Column::words("operation"),
-        Column::of("I/Os", Unit::Count),
-    ]);
-    table.rows.extend(result.errors.iter().map(|error| {
-        let words = [error.error.clone().into(), error.message.clone().into(), error.op.into()];
-        Row::new(words.into_iter().chain([Cell::Value(error.ios as f64)]))
-    }));
-    table
+    Table::listing(
+        &result.errors,
+        &[
+            (Column::words("error"), &|of| of.error.clone().into()),
+            (Column::words("meaning"), &|of| of.message.clone().into()),
+            (Column::words("operation"), &|of| of.op.into()),
+            (Column::of("I/Os", Unit::Count), &|of| of.ios.into()),
+        ],
+    )
 }
 
 fn placement(result: &PlayResult) -> Table {
-    let mut table = Table::new(["figure", "value"].map(Column::words));
-    let counted = result.placement.iter();
-    table.rows.extend(
-        counted.map(|(key, value)| Row::new([words::words(key).into(), words::cell(key, *value)])),
-    );
-    table
+    Table::listing(
+        &result.placement,
+        &[
+            (Column::words("figure"), &|(key, _)| words::words(key).into()),
+            (Column::words("value"), &|(key, value)| words::cell(key, **value)),
+        ],
+    )
 }

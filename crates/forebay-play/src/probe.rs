@@ -14,7 +14,7 @@ use forebay::devices;
 use forebay::devices::write::file as write_file;
 use forebay::verb::{Answered, LiveTell, SecondInterruption, Session, Verb, shortened};
 use forebay_live::{Driver, Lanes, Target, TargetKind, TargetOptions, Threads, Uring};
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
+use forebay_show::{Block, Page, Place, Tone, Verdict};
 use forebay_trace::write::ProtectedFiles;
 use forebay_words::plural::counted;
 use serde::Serialize;

@@ -6,7 +6,7 @@ use forebay::input::Input;
 use forebay::layout::Changed;
 use forebay::replayed::Replay;
 use forebay::statistics::Figures;
-use forebay_core::contract::policy::Figure;
+use forebay_core::contract::Figure;
 use forebay_core::{Device, Nanos, WriteBack};
 use forebay_live::{CpuTime, TargetKind};
 use serde::Serialize;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay::statistics::Statistics;
-use forebay_core::contract::policy::Class;
+use forebay_core::contract::Class;
 use forebay_core::{Completion, Done, Nanos, Observer, Op, Request, Workload};
 use forebay_live::{Failure, Watch};
 

@@ -18,9 +18,8 @@ use std::time::Duration;
 use forebay_live::inherited_sockets;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
-use crate::config::SocketAccess;
 use crate::error::{Error, system, unfit};
-use crate::{control, outputs};
+use crate::{SocketAccess, control, outputs};
 
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,10 +19,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::address::Address;
 use crate::devices::is_used;
 use crate::error::{Error, unfit};
-use crate::kernel_scheduler;
+use crate::{Address, kernel_scheduler};
 use client::{Connected, Described, connect};
 use netlink::{Attributes, Family};
 

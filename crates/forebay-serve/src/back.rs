@@ -7,21 +7,19 @@ use std::path::{Path, PathBuf};
 use forebay_core::catalog::{
     DeviceSet, FlashLane, build_over_array, build_paired, build_placed, is_array, is_placement,
 };
-use forebay_core::contract::policy::{AnyPolicy, Gauge};
-use forebay_core::device::list::DeviceModel;
+use forebay_core::contract::{AnyPolicy, Gauge};
 use forebay_core::stack::{Pairing, Rearrange, Rearranged};
-use forebay_core::{Device, Fault, Lane, Nanos, Policy};
+use forebay_core::{Device, DeviceModel, Fault, Lane, Nanos, Policy};
 use forebay_live::{Driver, LEN_MAX, Target};
 use forebay_volume::{FoundVolume, Shape, find, find_cached, status};
 
-use crate::config::{Back, Blocks, Named, On};
 use crate::error::{Error, system, unfit};
-use crate::export::Export;
 use crate::flash::{self, Pair};
 use crate::lanes::{Closed, Lanes};
 use crate::opening::{Purpose, target};
 use crate::rearrange::{self, Laid};
 use crate::stored::Stored;
+use crate::{Back, Blocks, Export, Named, On};
 
 /// The maximum number of sockets per driver.
 pub(crate) const CLIENTS_MAX: u32 = 256;
@@ -474,7 +472,7 @@ const NAME_MAX: usize = 4096;
 #[cfg(test)]
 mod tests {
 
-    use forebay_core::contract::policy::GaugeOf;
+    use forebay_core::contract::GaugeOf;
     use forebay_core::stack::array::Level;
     use forebay_core::{Bytes, Completion, Cx, Piece, Request};
     use forebay_volume::{Create, create};

@@ -1,7 +1,7 @@
 //! Detects promises that were broken for a minute, and the export that most likely caused it.
 
 use forebay_core::Nanos;
-use forebay_core::contract::policy::Gauge;
+use forebay_core::contract::Gauge;
 use forebay_words::plural::{counted, verb};
 
 use crate::figures::ExportFigures;
@@ -258,7 +258,7 @@ fn neighbor(exports: &[&ExportFigures], minute: &[Counts], at: usize) -> String 
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::contract::policy::GaugeOf;
+    use forebay_core::contract::GaugeOf;
 
     use super::*;
 

@@ -1,15 +1,12 @@
 //! Checks a configuration in the same way as starting a server does, but without locking or
 //! changing anything.
 
-use crate::address::Address;
 use crate::back::Opened;
-use crate::check_labels;
-use crate::config::{Back, Config, On};
 use crate::devices::Devices;
 use crate::error::{Error, unfit};
 use crate::opening::Purpose;
-use crate::outputs;
 use crate::server::refuse_doubles;
+use crate::{Address, Back, Config, On, check_labels, outputs};
 
 impl Config {
     /// Checks what can be known without changing anything: opens disks and volumes for reading.
@@ -80,7 +77,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
-    use crate::config::{Blocks, Named};
+    use crate::{Blocks, Named};
 
     fn said(change: impl FnOnce(&mut Config, &Path)) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();

@@ -9,10 +9,9 @@ use forebay_core::{Nanos, Spec};
 use forebay_devices::OpenDevice;
 use forebay_live::Driver;
 
-use crate::address::Address;
 use crate::error::{Error, unfit};
-use crate::front::Streams;
 use crate::request_memory::RequestMemory;
+use crate::{Address, Streams};
 
 /// The configuration of a server.
 #[derive(Clone, Debug)]

@@ -21,11 +21,9 @@ use forebay_live::ublk::{Channel, Control, DeviceInfo, DeviceLimits, DeviceState
 use forebay_live::{Waker, checksum};
 use rustix::fs::OFlags;
 
-use crate::attach;
 use crate::error::{Error, unfit};
-use crate::export::Export;
 use crate::front::{Attachment, Order};
-use crate::kernel_scheduler;
+use crate::{Export, attach, kernel_scheduler};
 
 /// The maximum number of outstanding requests of a device.
 const DEPTH: u16 = 128;

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use forebay_core::contract::volume::VolumeOrder;
+use forebay_core::contract::VolumeOrder;
 use serde_json::{Value, json};
 
 use crate::back::keeps_data;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use forebay_core::contract::policy::{AnyPolicy, Done};
+use forebay_core::contract::{AnyPolicy, Done};
 use forebay_core::{Bytes, Lane, Nanos, Piece, Policy, Request, Slots, Workload, forward_policy};
 use forebay_live::{Ended, Lanes, SocketLanes, Waker};
 

@@ -13,15 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use forebay_core::contract::policy::Gauge;
+use forebay_core::contract::Gauge;
 use forebay_core::{Fault, Op};
 use forebay_live::{Lanes as _, SocketLanes, Waker, run};
 
 use crate::back::{ExportRoom, Opened, Policies};
-use crate::config::Back;
 use crate::drive::{Arrivals, Fronted, Shared};
 use crate::error::{Error, system, unfit};
-use crate::export::Export;
 use crate::figures::BackFigures;
 use crate::front::{Course, Front, Newcomer, Order};
 use crate::journal::Journal;
@@ -33,6 +31,7 @@ use crate::record::{EndedTraces, time_of_day};
 use crate::request_memory::RequestMemory;
 use crate::tally::{Counting, Tally};
 use crate::traces::{TraceExchange, Traces};
+use crate::{Back, Export};
 
 /// How long to wait before a policy that could not be opened is opened again.
 const RETRIES: Duration = Duration::from_secs(1);

@@ -2,8 +2,7 @@
 //! [`metrics_page`], as text for Prometheus.
 
 use forebay_core::Lane;
-use forebay_core::contract::policy::{Gauge, GaugeOf};
-use forebay_core::contract::volume::VolumeState;
+use forebay_core::contract::{Gauge, GaugeOf, VolumeState};
 use forebay_words::plural::{counted, verb};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

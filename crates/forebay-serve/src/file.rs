@@ -4,16 +4,15 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use forebay_core::contract::near::suggestion;
+use forebay_core::contract::suggestion;
 use forebay_devices as devices;
 use forebay_live::Driver;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::address::{Address, address};
 use crate::config::{Back, Blocks, Config, MEMORY_BYTES, Named, On, Promise, SocketAccess};
 use crate::error::{Error, unfit};
-use crate::front::Streams;
+use crate::{Address, Streams, address};
 use values::{bytes, group, memory, mode, scrub, span};
 
 mod messages;
@@ -143,97 +142,126 @@ pub fn read(path: &Path) -> Result<Config, Error> {
 /// # Errors
 /// Fails like [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
-    let line = |at: usize| 1 + text.get(..at).map_or(0, |before| before.matches('\n').count());
-    let wrong = |at: usize, what: &dyn Display| {
-        unfit(format!(
-            "{}, line {}: {what}; docs/serve.md shows every key",
-            path.display(),
-            line(at)
-        ))
-    };
+    let source = Source { path, text };
     let file: File = toml::from_str(text).map_err(|error| {
         let span = error.span().unwrap_or_default();
-        wrong(span.start, &messages::plain(text, span, error.message()))
+        source.wrong(span.start, &messages::plain(text, span, error.message()))
     })?;
-    let mut backs: Vec<(usize, Back)> = Vec::new();
-    for table in file.disk {
-        let at = table.span().start;
-        backs.push((at, table.into_inner().back().map_err(|what| wrong(at, &what))?));
-    }
-    for table in file.volume {
-        let at = table.span().start;
-        backs.push((at, table.into_inner().back().map_err(|what| wrong(at, &what))?));
-    }
-    for (nth, (at, back)) in backs.iter().enumerate() {
-        if back.name.is_empty() {
-            return Err(wrong(
-                *at,
-                &"name: got an empty name, expected a name for messages and exports",
-            ));
-        }
-        if backs[..nth].iter().any(|(_, other)| other.name == back.name) {
-            let name = &back.name;
-            return Err(wrong(*at, &format!("'{name}' is used twice; use each name only once")));
-        }
-    }
-    let has_exports = !file.export.is_empty();
-    for (_, back) in backs.iter_mut().filter(|_| has_exports) {
-        back.exports.clear();
-    }
-    for table in file.export {
-        let at = table.span().start;
-        let export = table.into_inner();
-        let on = export.on.clone();
-        let named = export.named().map_err(|what| wrong(at, &what))?;
-        let Some((_, back)) = backs.iter_mut().find(|(_, back)| back.name == on) else {
-            let names: Vec<&str> = backs.iter().map(|(_, back)| back.name.as_str()).collect();
-            let (near, names) = (suggestion(&on, &names), names.join(", "));
-            let what = format!(
-                "on: got '{on}'{near}, expected the name of a [[disk]] or [[volume]]: {names}"
-            );
-            return Err(wrong(at, &what));
-        };
-        back.exports.push(named);
-    }
+    let mut backs = source.backs(file.disk, file.volume)?;
+    source.exports(file.export, &mut backs)?;
     if let Some((at, back)) = backs.iter().find(|(_, back)| back.exports.is_empty()) {
         let what = format!("'{}': no export is on it; add an [[export]] or remove it", back.name);
-        return Err(wrong(*at, &what));
+        return Err(source.wrong(*at, &what));
     }
     if backs.is_empty() {
-        return Err(wrong(0, &"nothing to serve; expected a [[disk]] or a [[volume]]"));
+        return Err(source.wrong(0, &"nothing to serve; expected a [[disk]] or a [[volume]]"));
     }
     let at = |text: Spanned<String>| {
-        address(text.get_ref()).map_err(|error| wrong(text.span().start, &error))
+        address(text.get_ref()).map_err(|error| source.wrong(text.span().start, &error))
     };
     let (tcp, metrics) = (file.tcp.map(at).transpose()?, file.metrics.map(at).transpose()?);
     let unix = file.socket.map(Address::Unix).into_iter();
     let listen: Vec<Address> = unix.chain(tcp.map(Address::Tcp)).collect();
     for (at, back) in &backs {
-        back.shaped().map_err(|error| wrong(*at, &error))?;
-        back.refuse_unknown_policy().map_err(|error| wrong(*at, &error))?;
+        back.shaped().map_err(|error| source.wrong(*at, &error))?;
+        back.refuse_unknown_policy().map_err(|error| source.wrong(*at, &error))?;
     }
     let backs = backs.into_iter().map(|(_, back)| back).collect();
-    let memory_bytes = file.memory.map(|text| {
-        let at = text.span().start;
-        memory(text.get_ref()).map_err(|what| wrong(at, &format!("memory: {what}")))
-    });
-    let memory_bytes = memory_bytes.transpose()?.unwrap_or(MEMORY_BYTES);
-    let refused = |key: &'static str, at, what: String| wrong(at, &format!("{key}: {what}"));
-    let mode = file.socket_mode.map(|text| {
-        mode(text.get_ref()).map_err(|what| refused("socket_mode", text.span().start, what))
-    });
-    let group = file.socket_group.map(|text| {
-        group(text.get_ref()).map_err(|what| refused("socket_group", text.span().start, what))
-    });
-    let access = SocketAccess { mode: mode.transpose()?, group: group.transpose()? };
+    let memory_bytes = source.value("memory", file.memory, memory)?.unwrap_or(MEMORY_BYTES);
+    let access = SocketAccess {
+        mode: source.value("socket_mode", file.socket_mode, mode)?,
+        group: source.value("socket_group", file.socket_group, group)?,
+    };
     let file = Some(path.to_path_buf());
     let config = Config { file, metrics, memory_bytes, access, ..Config::of(listen, backs) };
     if config.listen.is_empty() && !config.has_devices() {
         let what = "no address to listen on; expected socket = \"PATH\", tcp = \
             \"127.0.0.1:10809\", or an [[export]] with ublk = true";
-        return Err(wrong(0, &what));
+        return Err(source.wrong(0, &what));
     }
     Ok(config)
+}
+
+/// The text of a configuration file, and its name in messages.
+struct Source<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    /// Returns an error in the line of the byte `at`.
+    fn wrong(&self, at: usize, what: &dyn Display) -> Error {
+        let line = 1 + self.text.get(..at).map_or(0, |before| before.matches('\n').count());
+        let path = self.path.display();
+        unfit(format!("{path}, line {line}: {what}; docs/serve.md shows every key"))
+    }
+
+    fn value<T>(
+        &self,
+        key: &str,
+        text: Option<Spanned<String>>,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Error> {
+        let read = |text: Spanned<String>| {
+            let wrong = |what| self.wrong(text.span().start, &format!("{key}: {what}"));
+            read(text.get_ref()).map_err(wrong)
+        };
+        text.map(read).transpose()
+    }
+
+    /// Returns the disks and volumes, and where each begins.
+    fn backs(
+        &self,
+        disks: Vec<Spanned<DiskTable>>,
+        volumes: Vec<Spanned<VolumeTable>>,
+    ) -> Result<Vec<(usize, Back)>, Error> {
+        let disks = disks.into_iter().map(|of| (of.span().start, of.into_inner().back()));
+        let volumes = volumes.into_iter().map(|of| (of.span().start, of.into_inner().back()));
+        let mut backs: Vec<(usize, Back)> = Vec::new();
+        for (at, back) in disks.chain(volumes) {
+            backs.push((at, back.map_err(|what| self.wrong(at, &what))?));
+        }
+        for (nth, (at, back)) in backs.iter().enumerate() {
+            let name = &back.name;
+            if name.is_empty() {
+                let what = "name: got an empty name, expected a name for messages and exports";
+                return Err(self.wrong(*at, &what));
+            }
+            if backs[..nth].iter().any(|(_, other)| other.name == *name) {
+                let what = format!("'{name}' is used twice; use each name only once");
+                return Err(self.wrong(*at, &what));
+            }
+        }
+        Ok(backs)
+    }
+
+    /// Adds the exports to their disks and volumes. Without any, each keeps the export that has its
+    /// own name.
+    fn exports(
+        &self,
+        exports: Vec<Spanned<ExportTable>>,
+        backs: &mut [(usize, Back)],
+    ) -> Result<(), Error> {
+        if !exports.is_empty() {
+            backs.iter_mut().for_each(|(_, back)| back.exports.clear());
+        }
+        for table in exports {
+            let at = table.span().start;
+            let export = table.into_inner();
+            let on = export.on.clone();
+            let named = export.named().map_err(|what| self.wrong(at, &what))?;
+            let Some((_, back)) = backs.iter_mut().find(|(_, back)| back.name == on) else {
+                let names: Vec<&str> = backs.iter().map(|(_, back)| back.name.as_str()).collect();
+                let (near, names) = (suggestion(&on, &names), names.join(", "));
+                let what = format!(
+                    "on: got '{on}'{near}, expected the name of a [[disk]] or [[volume]]: {names}"
+                );
+                return Err(self.wrong(at, &what));
+            };
+            back.exports.push(named);
+        }
+        Ok(())
+    }
 }
 
 impl DiskTable {
@@ -406,195 +434,4 @@ fn device(name: &str) -> Result<Box<devices::OpenDevice>, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn told(text: &str) -> Result<Config, String> {
-        parse(Path::new("serve.toml"), text).map_err(|error| error.to_string())
-    }
-
-    const WHOLE: &str = r#"
-socket = "/run/nbd.sock"
-tcp = "127.0.0.1:0"
-metrics = "127.0.0.1:9122"
-
-[[disk]]
-name = "data"
-file = "/srv/data.img"
-read_only = false
-policy = "forebay"
-depth = 8
-page_cache = true
-capacity_iops = 900
-
-[[volume]]
-name = "safe"
-drives = ["/srv/drives"]
-
-[[export]]
-name = "steady"
-on = "data"
-size = "1GiB"
-keep_iops = 300
-within = "10ms"
-
-[[export]]
-name = "best"
-on = "data"
-offset = "1GiB"
-read_only = true
-weight = 3
-
-[[export]]
-name = "safe"
-on = "safe"
-"#;
-
-    #[test]
-    fn sockets_have_a_mode_and_a_group() {
-        let disk = "socket = 's'\n[[disk]]\nname = 'a'\nfile = 'f'\n";
-        let access = told(&format!("socket_mode = '0660'\nsocket_group = 'root'\n{disk}"));
-        let expected = SocketAccess { mode: Some(0o660), group: Some(0) };
-        assert_eq!(access.unwrap().access, expected);
-        for (line, what) in [
-            ("socket_mode = '0999'", "expected permissions in octal"),
-            ("socket_mode = '1777'", "expected permissions in octal"),
-            ("socket_group = 'no such group'", "expected a group of /etc/group"),
-            ("memory = '1MiB'", "expected at least 64MiB"),
-            ("memory = 'much'", "expected a size with its unit"),
-        ] {
-            let said = told(&format!("{line}\n{disk}")).unwrap_err();
-            assert!(said.contains("line 1") && said.contains(what), "{said}");
-        }
-        assert_eq!(told(&format!("memory = '64MiB'\n{disk}")).unwrap().memory_bytes, 64 << 20);
-    }
-
-    #[test]
-    fn a_file_says_what_is_served() {
-        let config = told(WHOLE).unwrap();
-        assert_eq!(config.listen.len(), 2);
-        assert_eq!(config.backs.len(), 2);
-        let data = &config.backs[0];
-        assert_eq!((data.depth, data.who()), (8, Streams::ConnectionsOf(3)));
-        assert_eq!(config.backs[1].who(), Streams::Connections);
-        assert_eq!(data.exports[1].offset, 1 << 30);
-        assert_eq!(
-            data.shaped().unwrap(),
-            "promised:cmin=300/0/0:delta-ms=10/10/10:weight=1/3/1:shared=yes:dependencies=no:delta-c=600:depth=8:over=forebay"
-        );
-        assert_eq!(
-            config.backs[1].shaped().unwrap(),
-            "promised:cmin=0:dependencies=no:depth=64:over=noop"
-        );
-        let emulated = WHOLE.replace("drives = [", "emulate = \"fixed:100\"\ndrives = [");
-        assert!(matches!(told(&emulated).unwrap().backs[1].on, On::EmulatedVolume { .. }));
-        let measured =
-            WHOLE.replace("capacity_iops = 900", "capacity_iops = 900\ncapacity = \"measured\"");
-        let shaped = told(&measured).unwrap().backs[0].shaped().unwrap();
-        assert!(shaped.contains(":capacity=measured:delta-c=600:depth=8:over="), "{shaped}");
-    }
-
-    #[test]
-    fn what_is_wrong_is_told_with_its_line() {
-        let changed = |from: &str, to: &str| {
-            assert!(WHOLE.contains(from), "{from}");
-            told(&WHOLE.replacen(from, to, 1)).unwrap_err()
-        };
-        let cases = [
-            ("depth = 8", "dept = 8", "line 11", "unknown field `dept`"),
-            ("\"1GiB\"", "\"1\"", "line 19", "size: got '1', expected a size with its unit"),
-            ("\"10ms\"", "\"0ms\"", "line 19", "expected more than 0 and at most 24 hours"),
-            ("\"10ms\"", "\"10\"", "line 19", "within: got '10', expected a time with its unit"),
-            ("on = \"safe\"", "on = \"safer\"", "line 33", "on: got 'safer'"),
-            ("name = \"safe\"", "name = \"data\"", "line 15", "'data' is given twice"),
-            ("keep_iops = 300\n", "", "line 19", "keep_iops: not given"),
-            ("keep_iops = 300", "keep_iops = 850", "line 6", "exceeds capacity_iops (900)"),
-            ("capacity_iops = 900\n", "", "line 6", "capacity_iops: not given"),
-            ("read_only = false", "emulate = \"nothing\"", "line 6", "no device 'nothing'"),
-            ("read_only = false", "emulate = \"fixed:9\"", "line 6", "page_cache: has no effect"),
-            (
-                "read_only = false\npolicy = \"forebay\"\ndepth = 8\npage_cache = true",
-                "emulate = \"fixed:9\"\ndepth = 8",
-                "line 6",
-                "depth: has no effect on an emulated device",
-            ),
-            (
-                "capacity_iops = 900",
-                "capacity = \"guessed\"",
-                "line 13",
-                "unknown variant `guessed`",
-            ),
-            ("depth = 8", "depth = 0", "line 6", "expected 1 to 4096"),
-            (
-                "\"forebay\"",
-                "\"bfq:slice=abc\"",
-                "line 6",
-                "'data': policy: 'bfq:slice=abc': no param",
-            ),
-            ("\"forebay\"", "\"\"", "line 6", "'data': policy: "),
-            ("depth = 8", "depth = '8'", "line 11", "depth: got '8', expected a number, such as"),
-            ("= false", "= 'no'", "line 9", "read_only: got 'no', expected true or false"),
-            (
-                "\"1GiB\"",
-                "5",
-                "line 22",
-                "size: got 5, expected a text in quotes, as in size = \"10GiB\"",
-            ),
-            (
-                "\"10ms\"",
-                "10",
-                "line 24",
-                "within: got 10, expected a text in quotes, as in within",
-            ),
-            ("[\"/srv/drives\"]", "\"d\"", "line 17", "drives: got \"d\", expected a list"),
-            ("\"/srv/data.img\"", "a.img", "line 8", "file: expected a text in quotes"),
-            (
-                "policy = \"forebay\"",
-                "emulate = \"fixed:9\"\nflash = \"/f\"",
-                "line 6",
-                "emulate_flash too",
-            ),
-            ("drives = [", "depth = 0\ndrives = [", "line 15", "expected 1 to 4096"),
-            ("drives = [", "emulate = \"none\"\ndrives = [", "line 15", "no device 'none'"),
-            ("weight = 3", "weight = 0", "line 26", "weight: got 0, expected 1 to 1000000000"),
-            ("read_only = false", "window = 4", "line 9", "unknown field `window`"),
-            (
-                "\"127.0.0.1:0\"",
-                "\"localhost:0\"",
-                "line 3",
-                "expected a loopback address and port",
-            ),
-        ];
-        for (from, to, line, what) in cases {
-            let said = changed(from, to);
-            assert!(said.contains(line) && said.contains(what), "{said}");
-        }
-        let idle = |key: &str| {
-            let plain = WHOLE.replace("keep_iops = 300\nwithin = \"10ms\"\n", "");
-            let plain = plain.replace("weight = 3\n", "");
-            told(&plain.replace("capacity_iops = 900", key)).map(drop)
-        };
-        let above = WHOLE
-            .replace("drives = [", "capacity_iops = 500\ndepth = 9\ndrives = [")
-            .replace("on = \"safe\"", "on = \"safe\"\nkeep_iops = 200\nwithin = \"20ms\"");
-        assert_eq!(
-            told(&above).unwrap().backs[1].shaped().unwrap(),
-            "promised:cmin=200/0:delta-ms=20/10:weight=1/1:shared=yes:dependencies=no:delta-c=300:depth=9:over=noop"
-        );
-        for (key, what) in [
-            ("capacity_iops = 900", "'data': capacity_iops: has no effect, because no export"),
-            ("capacity = \"measured\"", "'data': capacity: has no effect, because no export"),
-        ] {
-            let said = idle(key).unwrap_err();
-            assert!(said.contains("line 6") && said.contains(what), "{said}");
-        }
-        idle("").unwrap();
-        assert!(told("").unwrap_err().contains("nothing to serve"));
-        let silent = "[[disk]]\nname = \"a\"\nfile = \"b\"\n";
-        assert!(told(silent).unwrap_err().contains("no address to listen on"));
-        assert_eq!(
-            told(&format!("socket = \"s\"\n{silent}")).unwrap().backs[0].exports[0].name,
-            "a"
-        );
-    }
-}
+mod tests;

@@ -7,15 +7,15 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 use forebay_ask::named;
-use forebay_core::contract::policy::Gauge;
+use forebay_core::contract::Gauge;
 use forebay_core::stack::{
     LABEL_BYTES, LabelFound, PLACEMENT_LOG_VERSION, Pairing, found_label, put_generation,
 };
 use forebay_live::checksum;
 use forebay_words::plural::counted;
 
+use crate::Back;
 use crate::back::{keeps_data, uses_flash};
-use crate::config::Back;
 use crate::error::{Error, system, unfit};
 use crate::mark::{self, MARK_BYTES, Mark, MarkFound, VERSION, mark_at};
 use crate::pairing::{FlashFound, Standing, Why, Wish, decide};

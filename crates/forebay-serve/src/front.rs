@@ -26,18 +26,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 
-use forebay_core::contract::policy::{AnyPolicy, Done};
-use forebay_core::contract::volume::VolumeOrder;
+use forebay_core::contract::{AnyPolicy, Done, VolumeOrder};
 use forebay_core::slab::Slab;
 use forebay_core::{
     Buf, Bytes, Completion, Fault, Flags, Nanos, Op, Outcome, Piece, Request, Slots, worst,
 };
 use forebay_live::{Memory, Plug, Pool, SocketEvent, SocketLanes};
 
+use crate::Export;
 use crate::back::{CLIENTS_MAX, JoinedDrive};
 use crate::config::{MEMORY_BYTES, Scrub};
 use crate::connection::{Connection, Payload, Reply, ReplyContent};
-use crate::export::Export;
 use crate::handshake::Agreed;
 use crate::protocol::{Command, CommandFlags, Errno, Header, PAYLOAD_MAX};
 use crate::request_memory::RequestMemory;

@@ -4,11 +4,10 @@ use forebay_core::Device;
 use forebay_words::quantities;
 
 use crate::back::Policies;
-use crate::config::{Back, On};
 use crate::driver::Driver;
-use crate::error::Error;
 use crate::front::Order;
 use crate::running::Running;
+use crate::{Back, Error, On};
 
 impl Running {
     /// Makes the new bytes of a disk that has grown available to exports, unless something depends

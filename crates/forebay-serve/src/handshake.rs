@@ -10,7 +10,7 @@ mod tests;
 
 use std::io::{self, Read, Write};
 
-use crate::export::Export;
+use crate::Export;
 use crate::protocol::{ALLOCATION, GREETING, OPTION, OPTION_REPLY};
 
 /// The maximum length of an option in bytes; longer options are refused.

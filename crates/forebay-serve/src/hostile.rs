@@ -21,14 +21,13 @@ use forebay_live::{
     Ended, Failure, LEN_MAX, Lanes, Plug, Pool, SocketEvent, SocketLanes, Waker, run,
 };
 
-use crate::config::Named;
 use crate::drive::{Arrivals, Fronted};
-use crate::export::Export;
 use crate::front::{Front, Newcomer, Streams};
 use crate::handshake::{Agreed, negotiate};
 use crate::journal::Journal;
 use crate::protocol::REQUEST_BYTES;
 use crate::tally::{Counting, Tally};
+use crate::{Export, Named};
 
 const DISK_BYTES: usize = 1 << 20;
 /// This number of consecutive waits indicates an endless loop.

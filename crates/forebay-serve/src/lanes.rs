@@ -3,7 +3,7 @@
 
 use std::io;
 
-use forebay_core::device::list::DeviceModel;
+use forebay_core::DeviceModel;
 use forebay_live::{Driver, Emulated, SocketClock, Store, Target, Threads, Uring};
 
 use crate::back::CLIENTS_MAX;

@@ -20,19 +20,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
 
-use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::contract::AnyPolicy;
 use forebay_core::{Lane, Nanos, Piece, Policy, Request, Slots};
 use forebay_live::{Ended, Lanes, Plug, Pool, SocketEvent, SocketLanes, Waker, run};
 use forebay_rig::Crash;
 use forebay_testing::longer;
 
-use crate::config::Named;
 use crate::drive::{Arrivals, Fronted, Shared};
-use crate::export::Export;
 use crate::front::{Front, Newcomer, Order, Streams};
 use crate::handshake::Agreed;
 use crate::journal::Journal;
 use crate::tally::{Counting, Tally};
+use crate::{Export, Named};
 use client::Client;
 
 /// Media that lose power and fail, and the socket of one client.

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use forebay_live::Waker;
 use rustix::net::{Shutdown, shutdown};
 
+use crate::Export;
 use crate::address::{Address, Listener, Stopper, Stream};
 use crate::error::{Error, system};
-use crate::export::Export;
 use crate::front::Newcomer;
 use crate::handshake::{Agreed, negotiate};
 

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use forebay_core::Nanos;
-use forebay_core::contract::policy::Gauge;
+use forebay_core::contract::Gauge;
 
 use crate::error::{Error, system};
 use crate::flash::Pair;

@@ -5,13 +5,12 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use forebay_core::contract::near::suggestion;
+use forebay_core::contract::suggestion;
 use forebay_live::{Target, TargetKind, TargetOptions};
 use forebay_volume::is_drive;
 
-use crate::config::Back;
 use crate::error::{Error, unfit};
-use crate::outputs;
+use crate::{Back, outputs};
 
 /// Why a back is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,11 +12,9 @@ use forebay_trace::write::TARGETS;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 
-use crate::address::Address;
-use crate::config::{Back, Blocks, Config};
-use crate::control;
 use crate::error::{Error, beside, unfit};
 use crate::record::{ClientTrace, Destination, EndedTraces, Issued, RecordedTrace};
+use crate::{Address, Back, Blocks, Config, control};
 
 /// Begins the traces of a back.
 #[derive(Clone)]
@@ -191,8 +189,7 @@ fn place(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::Address;
-    use crate::config::On;
+    use crate::{Address, On};
 
     #[test]
     fn outputs_never_overwrite_named_files() {

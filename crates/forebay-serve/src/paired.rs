@@ -1,9 +1,9 @@
 //! Keeps the marks that link a disk with its flash up to date while a driver serves both.
 
 use forebay_core::Nanos;
-use forebay_core::contract::policy::Gauge;
+use forebay_core::contract::Gauge;
 
-use crate::error::Error;
+use crate::Error;
 use crate::flash::Pair;
 use crate::marking::Marking;
 

@@ -13,8 +13,8 @@ use forebay_core::stack::rearranged::{
 use forebay_core::{Rearrangement, Request};
 use forebay_trace::open;
 
-use crate::config::{Back, Blocks, On};
 use crate::error::{Error, beside, unfit};
+use crate::{Back, Blocks, On};
 
 /// The supported version of the record.
 const VERSION: u64 = 1;

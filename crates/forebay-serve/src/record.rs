@@ -16,8 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::traced::set_aside;
-use forebay_core::contract::policy::Done;
-use forebay_core::{Completion, Nanos, Op, Request, RequestId};
+use forebay_core::{Completion, Done, Nanos, Op, Request, RequestId};
 use forebay_trace::by_export::SERVER;
 use forebay_trace::write::{ProtectedFiles, Writer, create};
 use forebay_trace::{Dictionary, Notes, Record, Stream, TraceError};

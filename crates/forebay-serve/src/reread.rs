@@ -12,15 +12,13 @@ use std::sync::Arc;
 use forebay_words::plural::{counted, verb};
 use forebay_words::quantities;
 
-use crate::config::{Back, Blocks, Config, Named, On};
 use crate::driver::{Driver, PATIENCE};
 use crate::error::{Error, unfit};
-use crate::file;
-use crate::outputs;
 use crate::running::Running;
 use crate::server::refuse_doubles;
 use crate::switching::Switching;
 use crate::traced::{TracePaths, complete};
+use crate::{Back, Blocks, Config, Named, On, file, outputs};
 
 /// The outcome of rereading a configuration, one sentence each.
 #[derive(Clone, Debug)]
@@ -347,8 +345,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Promise;
-    use crate::front::Streams;
+    use crate::{Promise, Streams};
     use forebay_core::Nanos;
 
     fn back(change: impl FnOnce(&mut Back)) -> Back {

@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 
 use forebay_words::quantities;
 
-use crate::config::{Config, Named};
 use crate::driver::{Driver, SOON};
 use crate::error::{Error, unfit};
-use crate::export::Export;
 use crate::figures::{Figures, SCHEMA_VERSION};
 use crate::listen::{Door, Doors};
 use crate::request_memory::RequestMemory;
+use crate::{Config, Export, Named};
 
 /// A running server.
 pub(crate) struct Running {

@@ -15,17 +15,14 @@ use std::time::Duration;
 
 use forebay_metrics::{Pages, Scraped};
 
-use crate::address::Address;
-use crate::config::{Back, Config};
 use crate::control::Control;
 use crate::devices::{Devices, Orders, Wanted};
 use crate::driver::{Driver, PATIENCE, Prepared, SOON};
 use crate::error::{Error, unfit};
-use crate::export::Export;
 use crate::figures::Figures;
 use crate::listen::Listening;
-use crate::reread::Reloaded;
 use crate::running::Running;
+use crate::{Address, Back, Config, Export, Reloaded};
 
 /// A running server.
 pub struct Server {

@@ -14,12 +14,12 @@ use std::thread;
 use std::time::Duration;
 
 use crate::back::{Policies, keeps_data};
-use crate::config::{Back, On};
 use crate::driver::{Driver, PATIENCE};
 use crate::error::{Error, system, unfit};
 use crate::flash::refuse_overwriting;
 use crate::front::{Order, PolicySetup, Switch, SwitchFailure};
 use crate::running::Running;
+use crate::{Back, On};
 
 /// A driver whose policy is being switched.
 pub(crate) struct Switching(Arc<Driver>);

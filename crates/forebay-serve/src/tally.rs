@@ -6,14 +6,13 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use forebay_core::contract::policy::{Done, Figure, Gauge, GaugeOf};
-use forebay_core::contract::volume::{VolumeEvent, VolumeState, VolumeWork};
+use forebay_core::contract::{Done, Figure, Gauge, GaugeOf, VolumeEvent, VolumeState, VolumeWork};
 use forebay_core::{Completion, Fault, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 use hdrhistogram::Histogram;
 
+use crate::Named;
 use crate::broken::BrokenPromise;
-use crate::config::Named;
 use crate::figures::{DiskFigures, ExportFigures};
 use crate::front::Front;
 use crate::journal::Journal;
@@ -352,7 +351,7 @@ impl Watch for Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Promise;
+    use crate::Promise;
     use crate::protocol::Command;
 
     fn answer(tally: &mut Tally, at_s: u64, took_ms: u64, kept: bool) {

@@ -6,12 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
-use crate::config::{Back, Config};
 use crate::driver::Driver;
 use crate::error::{Error, system, unfit};
 use crate::front::Order;
-use crate::outputs;
 use crate::running::Running;
+use crate::{Back, Config, outputs};
 
 /// The files to which a back's traces are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

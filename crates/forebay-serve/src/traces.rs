@@ -10,8 +10,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use forebay_core::contract::policy::Done;
-use forebay_core::{Completion, Nanos, Request};
+use forebay_core::{Completion, Done, Nanos, Request};
 
 use crate::record::{ClientTrace, Issued, RecordedTrace};
 

@@ -10,11 +10,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use forebay_core::contract::volume::{VolumeDrive, VolumeOrder, VolumeState};
+use forebay_core::contract::{VolumeDrive, VolumeOrder, VolumeState};
 use forebay_volume::{admit, prepare};
 use serde::{Deserialize, Serialize};
 
-use crate::config::On;
+use crate::On;
 use crate::driver::{Driver, PATIENCE};
 use crate::error::{Error, unfit};
 use crate::front::{JoiningDrive, Order, Purpose};

@@ -10,8 +10,6 @@ pub enum Unit {
     Count,
     /// A number without a unit, written with three digits.
     Number,
-    /// A factor, written as in "2.5 times".
-    Times,
     /// A time in seconds, written in the unit that suits its magnitude.
     Seconds,
     /// A time in seconds that the user chose, written with all its digits.
@@ -61,7 +59,6 @@ impl Figure {
         match unit {
             Unit::Count => format!("{value:.0}"),
             Unit::Number => quantities::significant(value),
-            Unit::Times => format!("{} times", quantities::significant(value)),
             Unit::Seconds => quantities::seconds(value),
             Unit::Bound => quantities::bound(value * 1e3),
             Unit::Bytes => quantities::bytes(value),

@@ -61,14 +61,6 @@ impl Grid {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Adds several rows of cells.
-    pub fn add_rows<C: Into<Cell>>(
-        &mut self,
-        rows: impl IntoIterator<Item = impl IntoIterator<Item = C>>,
-    ) {
-        rows.into_iter().for_each(|cells| self.add_row(cells));
-    }
-
     /// Returns whether a column holds figures, judging by the first row.
     fn holds_figures(&self, column: usize) -> bool {
         self.rows.first().and_then(|row| row.get(column)).is_some_and(|cell| cell.is_figure)

@@ -14,3 +14,9 @@ pub mod page;
 pub mod prose;
 pub mod table;
 pub mod terminal;
+
+pub use figure::{Figure, Unit};
+pub use page::{
+    Block, Chart, ChartAxis, ChartScale, KeyFigure, Page, Place, Section, Series, Tone, Verdict,
+};
+pub use table::{Cell, CellText, Column, Row, RowMark, Table, TableText};

@@ -1,7 +1,6 @@
 //! Renders a page as Markdown, for docs and papers.
 
-use crate::page::{Block, Page};
-use crate::table::{CellText, RowMark, Table};
+use crate::{Block, CellText, Page, RowMark, Table};
 
 /// Renders `page` as Markdown: the title as a first-level heading, then all sections in reading
 /// order. Charts are replaced by their descriptions.
@@ -71,9 +70,7 @@ pub fn table(of: &Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Unit;
-    use crate::page::Place;
-    use crate::table::{Column, Row};
+    use crate::{Column, Place, Row, Unit};
 
     #[test]
     fn a_page_is_headings_text_and_tables() {

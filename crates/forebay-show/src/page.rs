@@ -1,8 +1,7 @@
 //! Pages: answers for human readers. A page is laid out once, and rendered for the terminal, HTML
 //! and Markdown.
 
-use crate::figure::{Figure, Unit};
-use crate::table::Table;
+use crate::{Figure, Table, Unit};
 
 /// An answer for human readers, laid out as a headline, key figures and sections.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -139,6 +138,13 @@ pub struct ChartAxis {
     pub scale: ChartScale,
 }
 
+impl ChartAxis {
+    /// Creates an axis.
+    pub fn new(name: &str, unit: Unit, labels_per: f64, scale: ChartScale) -> ChartAxis {
+        ChartAxis { name: name.into(), unit, labels_per, scale }
+    }
+}
+
 /// Where an axis begins, and how its steps grow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ChartScale {
@@ -221,7 +227,7 @@ impl Block {
             Block::Table(table) => {
                 let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
                 for cell in cells {
-                    use crate::table::Cell;
+                    use crate::Cell;
                     if let Cell::Words(words) | Cell::Judged { words, .. } = cell {
                         change(words);
                     }

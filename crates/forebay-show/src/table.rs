@@ -1,6 +1,6 @@
 //! Tables of typed cells, and the texts that all renderers print for them.
 
-use crate::figure::{Figure, Unit};
+use crate::{Figure, Unit};
 use forebay_words::quantities::NONE;
 
 /// A table with typed cells.
@@ -127,6 +127,11 @@ impl Cell {
         Cell::Judged { words: words.into(), is_good }
     }
 
+    /// Creates a cell for a time in milliseconds, in a column of seconds.
+    pub fn ms(ms: impl Into<Option<f64>>) -> Cell {
+        Cell::value(ms.into().map(|ms| ms / 1e3))
+    }
+
     /// Creates a cell for a value; if the value is missing, the cell is empty.
     pub fn value(value: Option<f64>) -> Cell {
         value.map_or(Cell::Missing, Cell::Value)
@@ -154,6 +159,18 @@ impl From<Figure> for Cell {
 impl From<f64> for Cell {
     fn from(value: f64) -> Cell {
         Cell::Value(value)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(count: u64) -> Cell {
+        Cell::Value(count as f64)
+    }
+}
+
+impl From<Option<f64>> for Cell {
+    fn from(value: Option<f64>) -> Cell {
+        Cell::value(value)
     }
 }
 
@@ -195,6 +212,22 @@ impl Table {
     /// Creates an empty table.
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Table {
         Table { columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    /// Creates a table with a row for each of `things`. Every column comes with its cell in a row.
+    pub fn listing<T>(
+        things: impl IntoIterator<Item = T>,
+        columns: &[(Column, &dyn Fn(&T) -> Cell)],
+    ) -> Table {
+        let row = |thing| Row::new(columns.iter().map(|(_, cell)| cell(&thing)));
+        let rows = things.into_iter().map(row).collect();
+        Table { columns: columns.iter().map(|(column, _)| column.clone()).collect(), rows }
+    }
+
+    /// Highlights the rows, from the first on.
+    pub fn marked(mut self, marks: impl IntoIterator<Item = RowMark>) -> Table {
+        self.rows.iter_mut().zip(marks).for_each(|(row, mark)| row.mark = mark);
+        self
     }
 
     /// Formats all heads and cells of the table.

@@ -2,9 +2,7 @@
 //! or all sections.
 
 use crate::grid::{self, Grid};
-use crate::page::{Block, Chart, ChartScale, Page, Place, Section};
-use crate::prose;
-use crate::table::{RowMark, Table};
+use crate::{Block, Chart, ChartScale, Page, Place, RowMark, Section, Table, prose};
 use forebay_words::quantities::NONE;
 
 /// The maximum width of prose in characters, even on wider terminals.
@@ -179,9 +177,7 @@ fn sparklines(chart: &Chart, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::{Figure, Unit};
-    use crate::page::KeyFigure;
-    use crate::table::{Cell, Column, Row};
+    use crate::{Cell, Column, Figure, KeyFigure, Row, Unit};
 
     fn page() -> Page {
         let mut table = Table::new([Column::words(""), Column::of("p99", Unit::Seconds)]);

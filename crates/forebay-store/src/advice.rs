@@ -1,6 +1,6 @@
 //! Advice for a store that cannot keep up.
 
-use crate::store::Status;
+use crate::Status;
 
 /// Returns a sentence of advice, or None if nothing needs to be done.
 pub(crate) fn advice(status: &Status) -> Option<String> {
@@ -26,7 +26,7 @@ pub(crate) fn advice(status: &Status) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Figures, Stage};
+    use crate::{Figures, Stage};
 
     #[test]
     fn the_advice_names_the_bottleneck() {

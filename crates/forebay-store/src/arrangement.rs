@@ -5,11 +5,8 @@ use std::ops::ControlFlow;
 use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
-use crate::config::{Config, Transformation};
-use crate::engine::StageChange;
-use crate::load::Load;
-use crate::operation::OperationError;
 use crate::simulated::{Simulated, Time, simulate_while};
+use crate::{Config, Load, OperationError, StageChange, Transformation};
 
 /// An arrangement of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

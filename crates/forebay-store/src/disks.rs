@@ -17,9 +17,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use forebay_ask::named;
 use forebay_live::{DeviceNumber, Target, TargetError, TargetOptions, checksum};
 
-use crate::config::Config;
 use crate::frame::BLOCK;
-use crate::layout::Layout;
+use crate::{Config, Layout};
 
 /// The minimum number of disks: one accepts puts, one is read, one is written, and one is spare
 /// (the paper, section IV.C).

@@ -36,14 +36,11 @@ use std::rc::Rc;
 
 use forebay_core::{Lane, Nanos, RequestId};
 
-use crate::config::Config;
 use crate::executor::{Executor, Signal, Work};
-use crate::layout::Layout;
-use crate::operation::{Answer, Operation, OperationError};
-use crate::record::{KEY_MAX, Key, VALUE_MAX, Value};
 use crate::root::Root;
 use crate::space::Space;
 use crate::summary::{BatchSummary, Summaries};
+use crate::{Answer, Config, KEY_MAX, Key, Layout, Operation, OperationError, VALUE_MAX, Value};
 
 use cache::Nodes;
 use inplace::Trees;

@@ -4,10 +4,9 @@
 use crate::batch::FoundBatch;
 use crate::filter::Filter;
 use crate::frame::{Frame, FrameKind, pad};
-use crate::layout::Layout;
 use crate::root::Root;
 use crate::segment::{self, Node};
-use crate::server;
+use crate::{Layout, server};
 
 const STORE: u64 = 1;
 

@@ -7,7 +7,7 @@
 //! | slots for logs | after the roots, with the length in the label |
 //! | segments | the rest |
 
-use crate::config::Config;
+use crate::Config;
 use crate::frame::{BLOCK, Fields, Frame, FrameKind, pad};
 use crate::root::Change;
 

@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use forebay_core::random::{self, mix};
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 
-use crate::operation::{Operation, OperationError};
-use crate::policy::Desk;
-use crate::record::{Key, Value};
+use crate::{Desk, Key, Operation, OperationError, Value};
 
 /// The order of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use forebay_core::Fault;
 
-use crate::record::{Key, Value};
+use crate::{Key, Value};
 
 /// An operation of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,11 +13,9 @@ use forebay_core::{
     Request, RequestId,
 };
 
-use crate::config::Config;
 use crate::engine::{DiskHealth, Engine, Figures, Stage, StageChange};
 use crate::executor::{Executor, Io, IoId};
-use crate::layout::Layout;
-use crate::operation::{Answer, Loss, Operation, OperationError};
+use crate::{Answer, Config, Layout, Loss, Operation, OperationError};
 
 /// The operations and answers, by the id of the request that represents them.
 #[derive(Clone, Default)]

@@ -8,10 +8,7 @@
 use forebay_core::Device;
 use serde::Serialize;
 
-use crate::config::{Config, Transformation};
-use crate::load::Load;
-use crate::operation::OperationError;
-use crate::simulated::simulate;
+use crate::{Config, Load, OperationError, Transformation, simulate};
 
 /// The number of logs to simulate.
 const LOGS: u64 = 16;

@@ -440,7 +440,7 @@ pub(crate) fn distinguishing_prefix<'a>(last: &[u8], key: &'a [u8]) -> &'a [u8] 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Value;
+    use crate::Value;
 
     const STORE: u64 = 5;
 

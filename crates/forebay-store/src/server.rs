@@ -30,8 +30,7 @@ use std::time::Duration;
 
 use forebay_metrics::Scraped;
 
-use crate::record::{KEY_MAX, VALUE_MAX};
-use crate::store::Store;
+use crate::{KEY_MAX, Store, VALUE_MAX};
 
 #[cfg(any(test, feature = "hostile"))]
 pub(crate) use command::next as next_command;

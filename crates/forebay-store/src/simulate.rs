@@ -6,8 +6,8 @@ mod verb;
 
 use serde::Serialize;
 
+use crate::Predicted;
 use crate::arrangement::ArrangementRow;
-use crate::prediction::Predicted;
 
 pub use verb::StoreSimulateAsk;
 

@@ -7,13 +7,9 @@ use std::ops::ControlFlow;
 use forebay_core::{Device, Nanos, Observer};
 use forebay_live::{Clock, Emulated, Store, Striped, VirtualClock, WallClock, Watch, run};
 
-use crate::config::Config;
-use crate::engine::{Figures, StageChange};
 use crate::frame::BLOCK;
-use crate::layout::Layout;
 use crate::load::{Load, Writers};
-use crate::operation::OperationError;
-use crate::policy::{Desk, StorePolicy};
+use crate::{Config, Desk, Figures, Layout, OperationError, StageChange, StorePolicy};
 
 const PAGE: usize = 4096;
 /// The maximum length of an I/O, which is Linux's default for disks (`max_sectors_kb`).
@@ -270,8 +266,7 @@ mod tests {
     use forebay_core::device::fixed::Fixed;
 
     use super::*;
-    use crate::config::Transformation;
-    use crate::load::Keys;
+    use crate::{Keys, Transformation};
 
     #[test]
     fn pages_hold_what_was_written() {

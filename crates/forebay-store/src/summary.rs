@@ -196,7 +196,7 @@ impl Summaries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Value;
+    use crate::Value;
 
     fn records(count: u32, len: usize) -> Vec<Record> {
         let record = |number: u32| Record {

@@ -9,8 +9,7 @@ use std::panic;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crate::error::TraceError;
-use crate::trace::{Dictionary, Notes, Reader, Record};
+use crate::{Dictionary, Notes, Reader, Record, TraceError};
 
 /// The maximum number of queued batches.
 const WAITING_MAX: usize = 4;
@@ -89,12 +88,8 @@ impl Reader for Ahead {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 
@@ -135,8 +130,7 @@ fn if_changed<T: Clone + PartialEq>(old: &mut T, new: &T) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Place;
-    use crate::trace::Stream;
+    use crate::{Place, Stream};
     use forebay_core::{Flags, Nanos, Op};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -173,11 +167,8 @@ mod tests {
             });
             Ok(())
         }
-        fn dictionary(&self) -> &Dictionary {
-            &self.dictionary
-        }
-        fn notes(&self) -> &Notes {
-            &self.notes
+        fn found(&self) -> (&Dictionary, &Notes) {
+            (&self.dictionary, &self.notes)
         }
     }
 

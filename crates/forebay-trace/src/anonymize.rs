@@ -16,9 +16,8 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
-use crate::error::{Place, TraceError};
 use crate::streams::is_write_back;
-use crate::trace::{Dictionary, Notes, Reader, Record, Stream};
+use crate::{Dictionary, Notes, Place, Reader, Record, Stream, TraceError};
 
 /// The default size of a cell in bytes.
 pub const CELL_BYTES: u64 = 64 << 20;
@@ -241,12 +240,8 @@ impl Reader for Anonymized<'_> {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 
@@ -280,12 +275,8 @@ mod tests {
             Ok(())
         }
 
-        fn dictionary(&self) -> &Dictionary {
-            &self.dictionary
-        }
-
-        fn notes(&self) -> &Notes {
-            &self.notes
+        fn found(&self) -> (&Dictionary, &Notes) {
+            (&self.dictionary, &self.notes)
         }
     }
 

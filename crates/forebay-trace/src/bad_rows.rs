@@ -5,8 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::TraceError;
-use crate::trace::{Notes, Record};
+use crate::{Notes, Record, TraceError};
 use forebay_ask::{Takes, Value, named};
 use forebay_words::plural::{counted, verb};
 
@@ -219,7 +218,7 @@ fn described(rows: &[[String; 3]]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Place;
+    use crate::Place;
     use forebay_ask::{Spelling, spelled};
 
     fn error(line: u64) -> TraceError {

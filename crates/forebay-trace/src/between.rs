@@ -2,8 +2,7 @@
 
 use forebay_core::Nanos;
 
-use crate::error::TraceError;
-use crate::trace::{Dictionary, Notes, Reader, Record};
+use crate::{Dictionary, Notes, Reader, Record, TraceError};
 
 /// Reads the requests that arrive within an interval. The start of the interval becomes the start
 /// of the trace.
@@ -38,12 +37,8 @@ impl Reader for Between {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        self.reader.dictionary()
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (self.reader.dictionary(), &self.notes)
     }
 }
 
@@ -79,11 +74,8 @@ mod tests {
             self.read = end;
             Ok(())
         }
-        fn dictionary(&self) -> &Dictionary {
-            &self.dictionary
-        }
-        fn notes(&self) -> &Notes {
-            &self.notes
+        fn found(&self) -> (&Dictionary, &Notes) {
+            (&self.dictionary, &self.notes)
         }
     }
 

@@ -5,8 +5,7 @@
 //! to no export, and are left out. [`crate::served`] does this for a server whose exports are
 //! known.
 
-use crate::error::TraceError;
-use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts, Stream};
+use crate::{Dictionary, Notes, Reader, Record, SourceFacts, Stream, TraceError};
 
 /// The name of the stream of the server's own requests.
 pub const SERVER: &str = "(server)";
@@ -83,12 +82,8 @@ impl Reader for ByExport {
         }
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        self.reader.notes()
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, self.reader.notes())
     }
 
     fn facts(&self) -> SourceFacts {

@@ -1,8 +1,7 @@
 //! Turns the streams of a trace into volumes, so that each stream can be treated separately.
 
-use crate::error::TraceError;
 use crate::streams::{Grouping, StreamBy};
-use crate::trace::{Dictionary, Notes, Reader, Record};
+use crate::{Dictionary, Notes, Reader, Record, TraceError};
 
 /// A reader that returns one volume per stream. A stream is a thread or, if threads are unknown,
 /// all submitters with the same name. The names of volumes are complete only at the end of the
@@ -36,12 +35,8 @@ impl Reader for ByStream {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        self.reader.notes()
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, self.reader.notes())
     }
 }
 

@@ -23,7 +23,7 @@ use forebay_core::Op;
 
 use crate::gaps::Gaps;
 use crate::streams::StreamBy;
-use crate::trace::{Dictionary, Notes, Record};
+use crate::{Dictionary, Notes, Record};
 
 pub use by_thread::ThreadOptions;
 pub use description::Description;
@@ -212,7 +212,7 @@ fn ms(ns: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Stream;
+    use crate::Stream;
     use forebay_core::{Flags, Nanos};
 
     pub(super) fn read(at_ns: u64, offset: u64, len: u32) -> Record {

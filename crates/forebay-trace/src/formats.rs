@@ -38,9 +38,8 @@ pub use self::list::FORMATS;
 pub(crate) use self::log::first_lines;
 use self::presets::Preset;
 use crate::bad_rows::BadRowsMax;
-use crate::error::TraceError;
-use crate::trace::Reader;
 use crate::unpack::{Consumed, Packing};
+use crate::{Reader, TraceError};
 
 /// A file to be read.
 pub struct Input {

@@ -1,8 +1,8 @@
 //! Detects gaps that are much longer than the rest of a trace. They are caused by a clock that was
 //! set or by a wrong timestamp.
 
+use crate::Record;
 use crate::order::clock::long;
-use crate::trace::Record;
 use forebay_core::Nanos;
 use forebay_words::plural::counted;
 use forebay_words::quantities;

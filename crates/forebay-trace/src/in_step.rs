@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use crate::trace::{Dictionary, Record};
+use crate::{Dictionary, Record};
 
 /// The number of records that are examined.
 const SAMPLE: usize = 1 << 14;

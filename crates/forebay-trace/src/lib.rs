@@ -44,7 +44,7 @@ pub mod whole;
 pub mod write;
 
 pub use columns::{BadColumns, Columns};
-pub use error::TraceError;
+pub use error::{Place, TraceError};
 pub use trace::{
     ColumnMeaning, Dictionary, HeaderAgain, Notes, Reader, Record, RunEvidence, RunStart,
     SourceFacts, Stream,

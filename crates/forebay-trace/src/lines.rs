@@ -5,7 +5,7 @@
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Place, TraceError};
+use crate::{Place, TraceError};
 use forebay_ask::named;
 
 /// The number of bytes read at a time.

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_core::Nanos;
 
-use crate::error::{Place, TraceError};
-use crate::trace::{Dictionary, Notes, Reader, Record};
+use crate::{Dictionary, Notes, Place, Reader, Record, TraceError};
 use forebay_words::plural::counted;
 
 /// The maximum number of volume names in a message.
@@ -87,11 +86,7 @@ impl Reader for OneVolume {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }

@@ -5,18 +5,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::bad_rows::BadRowsMax;
-use crate::columns::{BadColumns, Columns};
-use crate::error::{Place, TraceError};
 use crate::formats::blktrace::{Blktrace, set};
 use crate::formats::presets::open_columns;
 use crate::formats::{FORMATS, Format, Input, Layer, csv, fio, snoop};
 use crate::lines::BYTE_ORDER_MARK;
 use crate::one_volume::OneVolume;
-use crate::partition;
 use crate::rows::shorten;
-use crate::trace::Reader;
 use crate::units::{Checked, Doubt};
 use crate::unpack::{Consumed, Unpacked, unpack, unpack_counting};
+use crate::{BadColumns, Columns, Place, Reader, TraceError, partition};
 
 /// The maximum number of files in a folder that are examined to find traces.
 const LOOKED_AT_MAX: usize = 50;

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use forebay_core::Nanos;
 
-use crate::error::TraceError;
+use crate::TraceError;
 use crate::rows::{LATENCY_NS_MAX, wrapped_sentence};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, SourceFacts};
 use clock::{Clock, LOOK_AHEAD};
@@ -205,12 +205,8 @@ impl<R: Reader> Reader for Ordered<R> {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        self.inner.dictionary()
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (self.inner.dictionary(), &self.notes)
     }
 
     fn facts(&self) -> SourceFacts {
@@ -325,11 +321,8 @@ mod tests {
             }
             Ok(())
         }
-        fn dictionary(&self) -> &Dictionary {
-            &self.dictionary
-        }
-        fn notes(&self) -> &Notes {
-            &self.notes
+        fn found(&self) -> (&Dictionary, &Notes) {
+            (&self.dictionary, &self.notes)
         }
     }
 

@@ -25,11 +25,10 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 
 use self::spool::{Extent, Runs, Spool};
-use crate::error::{Place, TraceError};
 use crate::formats::FORMATS;
 use crate::formats::parquet::canonical::StreamText;
-use crate::trace::{Dictionary, Notes, Record, Stream};
 use crate::write::{self, ProtectedFiles};
+use crate::{Dictionary, Notes, Place, Record, Stream, TraceError};
 
 /// The file that lists the volumes and marks the partition as complete.
 const MANIFEST: &str = "manifest.json";

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use forebay_core::{Flags, Nanos, Op};
 
-use crate::error::{Place, TraceError};
-use crate::trace::Record;
+use crate::{Place, Record, TraceError};
 use forebay_words::plural::{counted, verb};
 
 /// The maximum plausible length of a request in bytes.

@@ -15,9 +15,8 @@ use std::path::PathBuf;
 use forebay_words::plural::{counted, listed, verb};
 
 use crate::by_export::{SERVER, export_of, is_number};
-use crate::error::{Place, TraceError};
 use crate::streams::is_write_back;
-use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts, Stream};
+use crate::{Dictionary, Notes, Place, Reader, Record, SourceFacts, Stream, TraceError};
 
 /// The name of the streams of requests that belong to no export.
 const NONE: &str = "(no export)";
@@ -262,12 +261,8 @@ impl Reader for Served {
         }
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        self.notes.as_ref().unwrap_or_else(|| self.reader.notes())
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, self.notes.as_ref().unwrap_or_else(|| self.reader.notes()))
     }
 
     fn facts(&self) -> SourceFacts {

@@ -10,11 +10,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::str::FromStr;
 
+use forebay_ask::{Choice, Value, one_of};
 use serde::Serialize;
 
-use crate::trace::{Dictionary, Stream};
+use crate::{Dictionary, Stream};
 
 /// The definition of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -29,24 +29,16 @@ pub enum StreamBy {
     Name,
 }
 
-/// The error that a word is not a [`StreamBy`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("streams by {got:?}: expected thread, process or name")]
-pub struct UnknownStreamBy {
-    /// The invalid word.
-    pub got: String,
-}
+impl Value for StreamBy {
+    const WORD: &'static str = "WHAT";
+    const CHOICES: &'static [Choice] = &[
+        Choice { name: "thread", about: "each thread" },
+        Choice { name: "process", about: "each process with its threads" },
+        Choice { name: "name", about: "all threads with the same name" },
+    ];
 
-impl FromStr for StreamBy {
-    type Err = UnknownStreamBy;
-
-    fn from_str(word: &str) -> Result<StreamBy, UnknownStreamBy> {
-        match word {
-            "thread" => Ok(StreamBy::Thread),
-            "process" => Ok(StreamBy::Process),
-            "name" => Ok(StreamBy::Name),
-            _ => Err(UnknownStreamBy { got: word.to_owned() }),
-        }
+    fn parse(text: &str) -> Result<StreamBy, String> {
+        one_of(text, Self::CHOICES, [StreamBy::Thread, StreamBy::Process, StreamBy::Name])
     }
 }
 
@@ -281,10 +273,10 @@ mod tests {
     #[test]
     fn words_parse_and_print_alike() {
         for by in [StreamBy::Thread, StreamBy::Process, StreamBy::Name] {
-            assert_eq!(by.to_string().parse(), Ok(by));
+            assert_eq!(StreamBy::parse(&by.to_string()), Ok(by));
         }
-        let error = "tenant".parse::<StreamBy>().unwrap_err().to_string();
-        assert_eq!(error, "streams by \"tenant\": expected thread, process or name");
+        let error = StreamBy::parse("tenant").unwrap_err();
+        assert_eq!(error, "got 'tenant', expected thread, process or name");
     }
 
     #[test]

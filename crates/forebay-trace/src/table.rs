@@ -7,11 +7,10 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::error::TraceError;
 use crate::formats::parquet::canonical::{self, StreamText};
 use crate::formats::parquet::open_table;
 pub use crate::op_flags::flag_letters;
-use crate::trace::{Dictionary, Notes, Reader};
+use crate::{Dictionary, Notes, Reader, TraceError};
 
 /// The type of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,7 +175,7 @@ pub fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Stream;
+    use crate::Stream;
     use forebay_core::{Nanos, Op};
 
     /// A table that returns one row at a time.

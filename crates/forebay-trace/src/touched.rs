@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::trace::Record;
+use crate::Record;
 
 /// The resolution of touched addresses in bytes.
 pub const GRAIN_BYTES: u64 = 1 << 20;
@@ -137,11 +137,6 @@ impl Touched {
         volumes.flat_map(move |(volume, parts)| {
             parts.iter().map(move |(&from, &to)| (volume, bytes(from), bytes(to)))
         })
-    }
-
-    /// Returns the number of volumes, up to the last one that is touched.
-    pub fn volumes(&self) -> usize {
-        self.volumes.len()
     }
 
     /// Returns the total size of the touched addresses in bytes.
@@ -431,7 +426,7 @@ mod tests {
         // If there are as many volumes as parts, each volume still keeps one part.
         let mut volumes = Touched::of(4);
         (0..50).for_each(|volume| volumes.add(&at(volume, u64::from(volume) << 30, 512)));
-        assert_eq!((volumes.parts, volumes.volumes()), (50, 50));
+        assert_eq!((volumes.parts, volumes.volumes.len()), (50, 50));
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 use forebay_core::{Flags, Nanos, Op};
 use serde::Serialize;
 
-use crate::error::TraceError;
+use crate::TraceError;
 use forebay_words::plural::{counted, verb};
 
 /// A request in a trace.
@@ -156,11 +156,18 @@ pub trait Reader: Send {
     /// calls. At the end of the trace, `batch` is empty.
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError>;
 
+    /// Returns the submitters and volumes found so far, and notes about what was read.
+    fn found(&self) -> (&Dictionary, &Notes);
+
     /// Returns the submitters and volumes found so far.
-    fn dictionary(&self) -> &Dictionary;
+    fn dictionary(&self) -> &Dictionary {
+        self.found().0
+    }
 
     /// Returns notes about what was read so far.
-    fn notes(&self) -> &Notes;
+    fn notes(&self) -> &Notes {
+        self.found().1
+    }
 
     /// Returns the facts about the source that are known so far.
     fn facts(&self) -> SourceFacts {

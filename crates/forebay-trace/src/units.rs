@@ -34,12 +34,11 @@ use std::path::{Path, PathBuf};
 
 use crate::columns::spec::{Columns, Role};
 use crate::columns::unit::TimeUnit;
-use crate::error::{Place, TraceError};
 use crate::formats::Format;
 use crate::gaps::Gaps;
 use crate::in_step::InStep;
 use crate::order::WINDOW;
-use crate::trace::{Dictionary, Notes, Reader, Record};
+use crate::{Dictionary, Notes, Place, Reader, Record, TraceError};
 use forebay_ask::named;
 use sample::Sample;
 
@@ -339,12 +338,11 @@ impl Reader for Checked {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        self.inner.dictionary()
-    }
-
-    fn notes(&self) -> &Notes {
-        if self.warnings.is_empty() { self.inner.notes() } else { &self.notes }
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (
+            self.inner.dictionary(),
+            if self.warnings.is_empty() { self.inner.notes() } else { &self.notes },
+        )
     }
 }
 

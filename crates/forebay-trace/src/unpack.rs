@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{Place, TraceError};
+use crate::{Place, TraceError};
 
 /// The number of bytes that are read from the file, or decompressed, at a time.
 const CHUNK_BYTES: usize = 1 << 18;

@@ -23,9 +23,8 @@ use tempfile::NamedTempFile;
 
 pub use self::kept::ProtectedFiles;
 use self::lost::LossCounts;
-use crate::error::{Place, TraceError};
 use crate::rows::shorten;
-use crate::trace::{Dictionary, Notes, Record};
+use crate::{Dictionary, Notes, Place, Record, TraceError};
 use forebay_ask::named;
 
 /// Writes a trace in batches.

@@ -9,12 +9,11 @@ use forebay_core::adapt::DriveCosts;
 use forebay_core::stack::array::{Array, DriveKind, DriveStage, Geometry, Label, Level, Update};
 use forebay_live::{Target, TargetOptions};
 
-use crate::error::Error;
 use crate::find::{Access, FoundVolume, found, is_of, lock};
 use crate::labels::{self, Labelled, Unlabelled};
-use crate::moved::untold;
 use crate::open::{look, opening};
 use crate::used::{holds, unreadable};
+use crate::{Error, untold};
 
 /// The maximum number of drives of a volume.
 pub const DRIVES_MAX: u16 = 32;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use forebay_core::stack::array::{DriveStage, Geometry, Label, Level};
 use forebay_live::{Target, TargetOptions};
 
-use crate::error::Error;
+use crate::Error;
 use crate::labels::{self, Labelled, Unlabelled};
 
 /// The opened drives of a volume.

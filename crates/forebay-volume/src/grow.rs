@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 use forebay_core::stack::array::{DriveKind, DriveStage, Label};
 
 use crate::create::{DRIVES_MAX, refuse_twice};
-use crate::error::Error;
 use crate::find::{Access, FoundVolume, drives_in, found, is_of};
 use crate::joining::{Newcomer, Standing, join, settle};
 use crate::labels::{self, Labelled};
-use crate::moved::Tell;
 use crate::open::{Opened, look, opening};
+use crate::{Error, Tell};
 
 /// Replaces a missing drive by the one at `new`, rebuilds its data, and reports progress. If that
 /// has already been done, checks the volume again.

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use forebay_ask::named;
 use forebay_core::stack::array::{Census, DriveStage, Label};
 
+use crate::Error;
 use crate::create::refuse_used;
-use crate::error::Error;
 use crate::find::{Access, FoundVolume, Opened as Unopened, is_of, opened};
 use crate::labels::{self, Labelled};
 

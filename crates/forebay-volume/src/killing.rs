@@ -144,9 +144,8 @@ mod tests {
     use forebay_testing::{below, longer};
 
     use super::*;
-    use crate::open::Opened;
     use crate::testing::{empty, folder, holds_all, made, volume};
-    use crate::{Error, check, create, grow, labels, replace, status, untold};
+    use crate::{Error, Opened, check, create, grow, labels, replace, status, untold};
 
     /// Copies of drives, used to restore them.
     struct SavedDrives(Vec<(PathBuf, Vec<u8>)>);

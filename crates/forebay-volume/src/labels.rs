@@ -13,7 +13,7 @@ use std::path::Path;
 use forebay_core::stack::array::{Geometry, Label, LabelError};
 use forebay_live::checksum;
 
-use crate::error::Error;
+use crate::Error;
 use crate::signatures::known;
 
 const BLOCK: u64 = Label::BYTES;

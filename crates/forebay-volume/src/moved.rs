@@ -2,8 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use forebay_core::contract::observer::Observer;
-use forebay_core::{Completion, Nanos, Op};
+use forebay_core::{Completion, Nanos, Observer, Op};
 use forebay_live::Watch;
 
 /// The total number of bytes read and written on all drives so far.

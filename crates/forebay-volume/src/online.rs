@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use forebay_core::stack::array::{DriveStage, Label};
 use forebay_live::Target;
 
-use crate::error::Error;
+use crate::Error;
 use crate::find::{Access, Opened, opened};
 use crate::joining::{Newcomer, Standing, settle, within_numbers};
 use crate::labels::{self, Labelled};

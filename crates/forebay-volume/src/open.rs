@@ -5,20 +5,18 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use forebay_ask::shell_word;
-use forebay_core::Slots;
 use forebay_core::adapt::DriveCosts;
 use forebay_core::catalog::with_rules;
-use forebay_core::contract::policy::{AnyPolicy, Done, Figure};
+use forebay_core::contract::{AnyPolicy, Done, Figure};
 use forebay_core::stack::array::{Array, Census, DriveLimit, DriveStage, Geometry, Label, Level};
 use forebay_core::stack::placed::Placed;
-use forebay_core::{Fault, Flags, Nanos, Op, Outcome, Policy, Request, SpecError, Workload};
+use forebay_core::{Fault, Flags, Nanos, Op, Outcome, Policy, Request, Slots, SpecError, Workload};
 use forebay_live::{LEN_MAX, Lanes, Target, run};
 
-use crate::create::DRIVES_MAX;
-use crate::error::Error;
 use crate::find::{Access, FoundVolume, NonMember, drives_in, find, found};
 use crate::joining::{Newcomer, settle};
 use crate::moved::{Counting, Tell, untold};
+use crate::{DRIVES_MAX, Error};
 
 /// The maximum number of I/Os in flight on a drive.
 const DEPTH: u32 = 64;

@@ -5,11 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
 use crate::find::{Access, drives_in, found, is_of};
-use crate::labels;
-use crate::moved::Tell;
 use crate::open::{Opened, look, opening};
+use crate::{Error, Tell, labels};
 
 /// Removes the drive with the number or path `which`, after moving its data to the other drives.
 /// Reports progress. A missing drive can be removed if its data have been restored on the others.

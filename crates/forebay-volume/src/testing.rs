@@ -6,8 +6,7 @@ use forebay_core::stack::array::Level;
 use forebay_core::{Buf, Bytes, Done, Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_live::{Threads, payload, run};
 
-use crate::open::over;
-use crate::{Create, create, find};
+use crate::{Create, create, find, over};
 
 pub(crate) const DRIVE_BYTES: u64 = (6 << 20) + 4096;
 const UNIT: u32 = 16_384;

@@ -10,25 +10,17 @@
 //! save device work: total time is the time the disk works, and is called busy time. In closed
 //! replay, total time is the time until the last completion.
 
-use std::ops::{ControlFlow, Range};
-
 use forebay_ask::{named, suggestion};
 use forebay_core::Device;
 use forebay_core::catalog::POLICIES;
 use forebay_trace::describe::Description;
 use serde::Serialize;
 
-use crate::clock::Times;
 use crate::defragment::Defragmentation;
-use crate::devices::OpenDevice;
-use crate::error::Error;
-use crate::input::Input;
-use crate::jobs;
-use crate::progress::{ProgressReport, Telling, untold};
 use crate::quantities::bytes;
-use crate::simulate::{Bed, Replay, Run, RunResult, Setup};
 use crate::slices::{Resampled, Slices};
 use crate::throttling::Throttling;
+use crate::{Error, Input, OpenDevice, Replay, Run, RunResult, Setup, jobs};
 
 mod available;
 mod capacity;
@@ -55,6 +47,7 @@ pub(crate) mod sample;
 mod sensitivity;
 mod sizing;
 mod source;
+mod stages;
 mod trial;
 mod trust;
 #[cfg(test)]
@@ -69,20 +62,17 @@ use choice::Choice;
 pub use choice::{PassedOver, Prefer};
 pub use default_device::{default_device, default_flash};
 pub use disturbance::Disturbance;
-use drives::Drives;
 pub use fit::DeviceFit;
 pub use local_disk::{known_model, stand_in};
-use need::Need;
 pub use plain::{OnBoth, Plain};
 pub use queues::QueueSizes;
 pub use ranking::Ranked;
 pub use redundancy::{Drives as ArrayDrives, Latencies, Redundancy, Redundant, redundancy};
 pub use remedies::{Before, Objection, Remedy, RemedyKind};
 pub use replays::OtherReplay;
-use replays::Tryouts;
 pub use sensitivity::Sensitivity;
 pub use sizing::Sizing;
-use trial::{Trial, Tried};
+pub use stages::advise;
 pub use trust::Trust;
 pub use uncertain::{DependsOn, GainRange, Uncertain};
 
@@ -233,6 +223,7 @@ pub struct Advice {
 }
 
 /// The data for the charts of the report.
+#[derive(Default)]
 pub struct Pictures {
     /// The trace's arrivals over time, as (seconds, requests per second).
     pub arrivals: Vec<(f64, f64)>,
@@ -281,256 +272,52 @@ impl Default for AdviceOptions {
     }
 }
 
-/// The progress bar's position, as a share of all work, when the schedulers' runs are complete;
-/// then those on drives with other catch margins, on the plain disk, on drives with other assumed
-/// parameters, with the remaining remedies, and without one of two streams that disturb each other.
-/// The search for a configuration that keeps up follows.
-const SCHEDULERS_SHARE: f64 = 0.4;
-const MARGINS_SHARE: f64 = 0.52;
-const PLAIN_SHARE: f64 = 0.56;
-const ASSUMED_SHARE: f64 = 0.7;
-const REMEDIES_SHARE: f64 = 0.87;
-const STREAMS_SHARE: f64 = 0.92;
-
-/// Returns a progress callback for the part of the work between two positions of the bar.
-fn part(
-    share: Range<f64>,
-    progress: Telling<'_>,
-) -> impl FnMut(&ProgressReport) -> ControlFlow<()> {
-    move |told: &ProgressReport| {
-        let done_share = share.start + told.done_share * (share.end - share.start);
-        progress(&ProgressReport { done_share, ..told.clone() })
-    }
-}
-
-/// Simulates every listed scheduler for `input` on `device`, then the other remedies, adding
-/// `flash` where a remedy needs flash. Makes several runs in parallel, and reports its activity to
-/// `progress`.
-pub fn advise(
-    input: &Input,
-    device: &OpenDevice,
-    device_reason: String,
-    flash: &OpenDevice,
-    setup: Setup,
-    options: AdviceOptions,
-    progress: Telling<'_>,
-) -> Result<Advice, Error> {
-    Bed { flash: Some(flash), ..Bed::of(device) }.check_flash()?;
-    let current = options.current.as_deref().unwrap_or(linux_default(device));
-    check_current(current)?;
-    Bed::of(device).check(current)?;
-    let times = Times::of(input)?;
-    let flash_bytes = options.flash_bytes;
-    check_flash_size(flash, flash_bytes)?;
-    let setting = Setting { input, device, flash, flash_bytes, setup, current };
-    if let Some(why) = times.why_not() {
-        if options.fit_device {
-            let fit = named("fit_device");
-            return Err(Error::Unfit(format!("{fit}: {why}; leave it out")));
-        }
-        let told = ProgressReport { doing: "caches of every size".to_string(), done_share: 0.0 };
-        return untimed::advice(&setting, times, &why, &mut |_| progress(&told));
-    }
-    let AdviceOptions { prefer, jobs, both_replays, device_named, fit_device, .. } = options;
-    let fit = fit_device.then(|| fit::fit(&setting, jobs, progress)).transpose()?;
-    let (fit, fitted) = fit.map_or((None, None), |(fit, fitted)| (Some(fit), fitted));
-    let device = fitted.as_ref().unwrap_or(device);
-    let setting = Setting { device, ..setting };
-    let unchecked = trust::why_not(&setting, device_named || fit_device);
-    let judged = unchecked.is_none().then_some(current);
-    let bed = Bed { slices: true, judged, ..Bed::of(device) };
-    let schedulers = replays::Schedulers {
-        current,
-        jobs,
-        both_replays,
-        clock_step_ms: times.step().as_millis_f64() / setup.intensity.times(),
-    };
-    let share = 0.0..SCHEDULERS_SHARE;
-    let tried = Tryouts::of(input, bed, setup, schedulers, &mut part(share, progress))?;
-    let trust = match &unchecked {
-        Some(why) => Trust::unchecked(why),
-        None => Trust::of(&setting, &tried, fit, &mut untold)?,
-    };
-    let trust = trust.with_recorded(&setting, &tried).with_clock(times);
-    let trust = trust.with_runs(&input.description);
-    let Tryouts { leading, other } = &tried;
-    let (setup, runs, results) = (leading.setup, &leading.runs, &leading.results);
-    let waiting_max = results.iter().map(|run| run.figures.outstanding_max).max();
-    let jobs = jobs::within_memory(jobs, input, setup, waiting_max);
-    let slices: Vec<&Slices> = runs.iter().filter_map(|(_, run)| run.slices.as_ref()).collect();
-    let span_s = input.description.duration_s / setup.intensity.times();
-    let of_other = other.as_ref().map(|other| other.choice(prefer));
-    let choice = match &of_other {
-        Some(other) => leading.choice(prefer).agreeing(other),
-        None => leading.choice(prefer),
-    };
-    let drives = Drives::of(input, device, flash);
-    let elsewhere = of_other.as_ref().zip(other.as_ref().map(|other| other.setup));
-    let (choice, unsure) = sensitivity::on_every_drive(
-        &drives,
-        choice,
-        setup,
-        elsewhere,
-        jobs,
-        &mut part(SCHEDULERS_SHARE..MARGINS_SHARE, progress),
-    )?;
-    let behind = tried.behind().filter(|_| judge::shows_overload(span_s));
-    let recorded = Some(&input.description).filter(|_| setup.intensity.times() == 1.0);
-    let need = Need::of(choice.baseline(), span_s, recorded, behind.is_some());
-    let (verdict, recommended) = judge::scheduler(&choice, span_s, &need);
-    let today = today(device, verdict, &choice).filter(|today| today.policy != current);
-    let today = today.filter(|_| verdict == Verdict::Recommended);
-    let ranking = leading.ranking(&choice, recommended.as_deref());
-    let other_replay = other.as_ref().map(|other| OtherReplay::of(other, &choice, prefer));
-    let uncertain = Uncertain::of(verdict, &choice, other_replay.as_ref(), &unsure);
-    let baseline = choice.baseline();
-    let free = results.iter().find(|result| Some(&result.policy) == recommended.as_ref());
-    let free = free.unwrap_or(baseline);
-    let again = worth_telling(results, &ranking, baseline, free, today.as_ref());
-    let share = MARGINS_SHARE..PLAIN_SHARE;
-    let plain = Plain::of(input, device, &again, setup, jobs, &mut part(share, progress))?;
-    let is_large = input.description.records > replays::LARGE_REQUESTS;
-    let varied = if is_large { drives.at_margins() } else { drives.all() };
-    let sensitivity = sensitivity::sensitivity(
-        &drives,
-        varied.len(),
-        [baseline, free],
-        setup,
-        jobs,
-        &mut part(PLAIN_SHARE..ASSUMED_SHARE, progress),
-    )?;
-    let in_slices = |run: &RunResult| {
-        let at = results.iter().position(|result| result.policy == run.policy);
-        at.map_or(slices[0], |at| slices[at])
-    };
-    let slices_of_both = [in_slices(baseline), in_slices(free)];
-    let unbeaten = choice.unbeaten().into_iter();
-    let rivals = unbeaten.filter(|run| ![&baseline.policy, &free.policy].contains(&&run.policy));
-    let set_today =
-        results.iter().find(|run| Some(&run.policy) == today.as_ref().map(|it| &it.policy));
-    let trial = Trial {
-        input,
-        device,
-        flash,
-        flash_bytes,
-        drives: &drives,
-        setup,
-        baseline,
-        free,
-        slices: slices_of_both,
-        rivals: rivals.map(|run| (run, in_slices(run))).collect(),
-        today: set_today.map(|run| (run, in_slices(run))),
-        other: other.as_ref(),
-        prefer,
-        span_s,
-        need: &need,
-    };
-    let Tried { remedies, sizing, defragmentation, with_flash } =
-        trial.all(jobs, ASSUMED_SHARE..REMEDIES_SHARE, progress)?;
-    let disturbances = match verdict {
-        Verdict::TooShort => Vec::new(),
-        _ => {
-            let parts = (jobs, REMEDIES_SHARE..STREAMS_SHARE);
-            Disturbance::measured(&setting, baseline, setup, &need, parts, progress)?
-        }
-    };
-    let enough = match behind {
-        Some(_) => {
-            let mut tell = part(STREAMS_SHARE..1.0, progress);
-            Some(Enough::of(&setting, &remedies, span_s, &mut tell)?)
-        }
-        None => None,
-    };
-    let resized = remedies.iter().find(|it| it.recommended && it.kind == RemedyKind::QueueSizes);
-    let rotates = device.model.cylinders() > 0;
-    let today = match resized {
-        Some(it) => Some(Today::of(it.scheduler(), rotates).with_queues(it.queues)),
-        None => today,
-    };
-    let throttling = Throttling::of(input, device, setup.intensity.times())?;
-    let case = findings::Case {
-        throttling: throttling.as_ref(),
-        remedies: &remedies,
-        flash,
-        input,
-        device,
-        setup,
-        results,
-        other: other_replay.as_ref(),
-        baseline,
-        ranking: &ranking,
-        verdict,
-        chosen: free,
-        today: today.as_ref(),
-        choice: &choice,
-        plain: plain.as_ref(),
-        sensitivity: &sensitivity,
-        unsure: &unsure,
-        uncertain: uncertain.as_ref(),
-        span_s,
-        behind,
-        enough: enough.as_ref(),
-        is_checked: trust.is_checked,
-        need: &need,
-        disturbances: &disturbances,
-        sizing: sizing.as_ref(),
-        flash_named: flash_bytes,
-    };
-    let (headline, findings) = (case.headline(), case.findings());
-    let why = case.why(&headline);
-    let is_saturated = case.is_saturated();
-    let speed = source::RecordedSpeed::of(&input.description, baseline);
-    let is_far = |speed: source::RecordedSpeed| speed.times() >= headline::TIMES_MUCH_FASTER;
-    let is_other_device = speed.is_some_and(|speed| !trust.is_checked || is_far(speed));
-    let cautions = case.cautions().into_iter().chain(times.caution()).collect();
-    Ok(Advice {
-        trace: input.path.display().to_string(),
-        device: device.name.clone(),
-        device_reason,
-        replay: setup.replay,
-        intensity: setup.intensity.times(),
-        total_is: setup.replay.total_name(),
-        verdict,
-        headline,
-        why: Some(why),
-        findings,
-        cautions,
-        trust,
-        disturbances,
-        flash_device: flash.name.clone(),
-        cache_sizing: sizing,
-        defragmentation,
-        plain,
-        sensitivity,
-        throttling,
-        redundancy: None,
-        remedies,
-        baseline: baseline.policy.clone(),
-        is_baseline_known: options.current.is_some(),
-        stands_in: false,
-        is_device_default: false,
-        is_flash_size_named: flash_bytes.is_some(),
-        is_other_device,
-        is_saturated,
-        enough,
-        uncertain,
-        recommended,
-        prefer,
-        today,
-        ranking,
-        other_replay,
-        description: input.description.clone(),
-        pictures: Pictures {
-            arrivals: input.arrival_rates(setup.intensity.times())?,
-            streams: input.labels.clone(),
-            cylinders: device.model.cylinders(),
-            runs: tried.leading.runs.into_iter().chain(with_flash).collect(),
-        },
-        runs: tried.leading.results,
-    })
-}
-
 impl Advice {
+    /// Returns an advice for which nothing was simulated.
+    fn unanswered(setting: &Setting<'_>) -> Advice {
+        let Setting { input, device, flash, flash_bytes, setup, current } = *setting;
+        Advice {
+            trace: input.path.display().to_string(),
+            device: device.name.clone(),
+            device_reason: "nothing was simulated on it".to_string(),
+            replay: setup.replay,
+            intensity: setup.intensity.times(),
+            total_is: setup.replay.total_name(),
+            verdict: Verdict::NoTimes,
+            recommended: None,
+            baseline: current.to_string(),
+            is_baseline_known: false,
+            stands_in: false,
+            is_device_default: false,
+            is_flash_size_named: flash_bytes.is_some(),
+            is_other_device: false,
+            is_saturated: false,
+            enough: None,
+            uncertain: None,
+            prefer: Prefer::default(),
+            today: None,
+            headline: String::new(),
+            why: None,
+            findings: Vec::new(),
+            cautions: Vec::new(),
+            trust: Trust::unchecked("nothing was simulated"),
+            disturbances: Vec::new(),
+            ranking: Vec::new(),
+            other_replay: None,
+            flash_device: flash.name.clone(),
+            remedies: Vec::new(),
+            cache_sizing: None,
+            defragmentation: None,
+            plain: None,
+            sensitivity: Vec::new(),
+            throttling: None,
+            redundancy: None,
+            description: input.description.clone(),
+            runs: Vec::new(),
+            pictures: Pictures::default(),
+        }
+    }
+
     /// Replaces the placeholder in the commands by the disk's kernel name (`node`, such as sdb).
     fn name_disk(&mut self, node: &str) {
         let named = |text: &mut String| *text = text.replace("nvmeXn1", node).replace("sdX", node);

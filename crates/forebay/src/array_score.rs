@@ -10,18 +10,15 @@
 
 use forebay_core::adapt::{Class, Costs, DriveCosts, First, Layout, Rule};
 use forebay_core::catalog::build;
-use forebay_core::contract::policy::{AnyPolicy, Done};
-use forebay_core::device::list::DeviceModel;
-use forebay_core::simulate;
+use forebay_core::contract::{AnyPolicy, Done};
 use forebay_core::stack::array::{Array, Geometry, Level, Update};
 use forebay_core::stack::placed::Placed;
-use forebay_core::{Device, Flags, Nanos, Op, Request, Slots, Workload};
+use forebay_core::{Device, DeviceModel, Flags, Nanos, Op, Request, Slots, Workload, simulate};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::Serialize;
 
-use crate::devices::OpenDevice;
-use crate::error::Error;
+use crate::{Error, OpenDevice};
 
 mod page;
 mod verb;

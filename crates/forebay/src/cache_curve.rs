@@ -19,10 +19,9 @@ use forebay_core::cache::{Cache, MissRatioCurve, S3Fifo, Sample};
 use forebay_trace::{Reader, Record};
 use serde::Serialize;
 
-use crate::error::Error;
 use crate::input::read_through;
-use crate::progress::Progress;
 use crate::quantities::bytes;
+use crate::{Error, Progress};
 
 pub(crate) use page::FOUND_THAT_MATTERS;
 pub use verb::CacheAsk;

@@ -12,9 +12,8 @@ use forebay_core::Nanos;
 
 use self::ticks::Ticks;
 
-use crate::error::Error;
-use crate::input::Input;
 use crate::quantities::{millis, percent, seconds, significant};
+use crate::{Error, Input};
 
 /// The clock step below which timestamps separate requests about as well as a disk does.
 const STEP_FINE: Nanos = Nanos::from_millis(2);

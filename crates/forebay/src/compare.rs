@@ -26,9 +26,8 @@ mod verb;
 mod verdict;
 
 use forebay_ask::AskError;
-use forebay_core::Device;
-use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::Intensity;
+use forebay_core::{Device, DeviceModel};
 
 pub use bounds::BoundCheck;
 pub use card::{
@@ -40,9 +39,7 @@ pub use verb::CompareAsk;
 pub use verdict::{Aspect, Verdict};
 
 use crate::devices::{self, OpenDevice};
-use crate::error::Error;
-use crate::input::Input;
-use crate::progress::{ProgressReport, Telling};
+use crate::{Error, Input, ProgressReport, Telling};
 use layout::Layout;
 use profile::{Profile, ProfileOptions, RANGES, STRETCHES_MAX};
 use response::{Responses, responses};

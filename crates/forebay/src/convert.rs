@@ -12,7 +12,7 @@ use forebay_trace::write::Writer;
 use forebay_trace::{Reader, TraceError};
 use forebay_words::plural::counted;
 
-use crate::error::Error;
+use crate::Error;
 use crate::input::refuse_empty;
 use crate::progress::{Meter, Progress};
 

@@ -11,12 +11,11 @@ use forebay_core::arrange::{Arrangement, Arranger, Prices};
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 use serde::Serialize;
 
-use crate::error::Error;
 use crate::idle::Period;
-use crate::input::Input;
 use crate::progress::{Meter, Progress};
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, requests, run_stretch};
+use crate::{Error, Input};
 
 mod sequential;
 #[cfg(test)]

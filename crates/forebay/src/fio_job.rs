@@ -16,7 +16,7 @@ use forebay_trace::write::Draft;
 use forebay_trace::{Reader, Record};
 use forebay_words::quantities::bytes;
 
-use crate::error::Error;
+use crate::Error;
 use crate::progress::{Meter, Progress};
 
 /// The number of equal ranges per volume for which fio gets a share of the requests.

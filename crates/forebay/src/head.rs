@@ -83,8 +83,7 @@ impl Observer for HeadTrace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use forebay_core::contract::device::Mechanics;
-    use forebay_core::{Flags, Request};
+    use forebay_core::{Flags, Mechanics, Request};
 
     fn completion(number: u64, op: Op) -> Completion {
         let io = Request {

@@ -19,7 +19,7 @@ use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open}
 use forebay_words::plural::counted;
 use forebay_words::quantities::bytes;
 
-use crate::error::Error;
+use crate::Error;
 use crate::progress::{Meter, Progress};
 
 /// The maximum number of records kept in memory. They take 96 MiB, so that a run with the largest

@@ -14,10 +14,9 @@ use std::thread;
 
 use forebay_core::replay::AHEAD_MAX;
 
-use crate::error::Error;
-use crate::input::Input;
 use crate::progress::{ProgressReport, Telling, unheard};
 use crate::replayed::{Replay, Setup};
+use crate::{Error, Input};
 
 /// The least memory that is assumed to be free for the waiting requests of all concurrent runs.
 const WAITING_BYTES_LEAST: u64 = 1 << 30;

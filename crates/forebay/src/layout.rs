@@ -9,8 +9,6 @@
 //! A request is always placed whole. A request that crosses the end of the device is moved back
 //! until it ends there, and a request longer than the device is cut to the device's size.
 
-use std::str::FromStr;
-
 use forebay_core::{Lane, Nanos, Request};
 use forebay_trace::Record;
 use forebay_trace::touched::{Folded, Stretch};
@@ -31,18 +29,6 @@ pub enum Map {
     Wrap,
     /// Requests that end beyond the device are left out.
     Clip,
-}
-
-impl FromStr for Map {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Map, String> {
-        match text {
-            "scale" => Ok(Map::Scale),
-            "wrap" => Ok(Map::Wrap),
-            "clip" => Ok(Map::Clip),
-            other => Err(format!("got '{other}', expected scale, wrap or clip")),
-        }
-    }
 }
 
 /// The size of a sector in bytes; all addresses on a device are multiples of it.

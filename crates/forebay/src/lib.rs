@@ -43,5 +43,9 @@ pub mod throttling;
 pub mod verb;
 pub mod words;
 
+pub use devices::OpenDevice;
 pub use error::Error;
 pub use forebay_devices as devices;
+pub use input::Input;
+pub use progress::{Progress, ProgressReport, Telling};
+pub use simulate::{Bed, Replay, Run, RunResult, Setup};

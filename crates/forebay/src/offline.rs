@@ -10,17 +10,13 @@
 //!
 //! The result shows what ordering alone could gain; it ignores arrivals, fairness and deadlines.
 
-use forebay_core::device::list::DeviceModel;
-use forebay_core::{Device, Flags, Nanos, Op, Request};
+use forebay_core::{Device, DeviceModel, Flags, Nanos, Op, Request};
 use forebay_trace::Record;
 use serde::Serialize;
 
-use crate::devices::OpenDevice;
-use crate::error::Error;
-use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
-use crate::progress::{ProgressReport, Telling};
 use crate::simulate::{Setup, run};
+use crate::{Error, Input, OpenDevice, ProgressReport, Telling};
 
 mod page;
 mod verb;

@@ -8,7 +8,7 @@ use std::path::Path;
 use forebay_trace::partition::{self, Intake, Manifest, Partition, Volumes};
 use forebay_trace::{Notes, Reader, TraceError};
 
-use crate::error::Error;
+use crate::Error;
 use crate::input::refuse_empty;
 use crate::progress::{Meter, Progress};
 

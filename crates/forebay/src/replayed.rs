@@ -2,7 +2,6 @@
 //! depend on the replay mode.
 
 use std::ops::Range;
-use std::str::FromStr;
 
 use forebay_ask::named;
 use forebay_core::replay::{Closed, Dependent, Intensity, Open};
@@ -10,7 +9,7 @@ use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_trace::TraceError;
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::Error;
 use crate::input::{Failed, Input, Records};
 use crate::layout::{Changed, Imputed, Map, VolumeLayout};
 use crate::progress::Meter;
@@ -66,18 +65,6 @@ impl Replay {
                 "dependent: recorded think times after the completion that a request may have \
                  waited for"
             }
-        }
-    }
-}
-
-impl FromStr for Replay {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Replay, String> {
-        match text {
-            "open" => Ok(Replay::Open),
-            "closed" => Ok(Replay::Closed),
-            "dependent" => Ok(Replay::Dependent),
-            other => Err(format!("got '{other}', expected open, closed or dependent")),
         }
     }
 }

@@ -20,8 +20,7 @@ use std::path::Path;
 use forebay_trace::TraceError;
 use forebay_trace::write::{Draft, ProtectedFiles};
 
-use crate::error::Error;
-use crate::words;
+use crate::{Error, words};
 
 /// Formats a JSON value like [`words::shown`], but with typographic digits for pages.
 pub fn shown_value(key: &str, value: f64) -> String {

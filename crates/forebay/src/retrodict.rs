@@ -10,13 +10,12 @@ use forebay_core::{Done, Flags, Nanos, Op, Request};
 use forebay_trace::TraceError;
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::input::Input;
 use crate::layout::VolumeLayout;
 use crate::progress::{Meter, Progress};
 use crate::replayed::DeviceRequests;
 use crate::simulate::{Bed, Replay, Run, Setup, Stretch, run_stretch};
 use crate::statistics::Latencies;
+use crate::{Error, Input};
 
 mod outstanding;
 mod page;

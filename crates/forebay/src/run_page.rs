@@ -6,14 +6,14 @@ mod heads;
 mod pictures;
 pub(crate) mod rows;
 
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Series};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{
+    Block, Cell, Chart, ChartAxis, ChartScale, Column, Figure, Page, Place, Row, Series, Table,
+    Unit,
+};
 
 use crate::quantities::seconds;
-use crate::simulate::{Run, RunResult};
 use crate::statistics::StreamShare;
-use crate::words;
+use crate::{Run, RunResult, words};
 use heads::{IO_HEADS, IoRow};
 use rows::across;
 
@@ -110,18 +110,18 @@ impl RunSections<'_> {
                     id: id.into(),
                     title: format!("{kind} latency by policy"),
                     description: "Share of requests answered within a latency.".into(),
-                    x: ChartAxis {
-                        name: "latency (logarithmic)".into(),
-                        unit: Unit::Seconds,
-                        labels_per: 1e3,
-                        scale: ChartScale::Decades,
-                    },
-                    y: ChartAxis {
-                        name: "requests, %".into(),
-                        unit: Unit::Share,
-                        labels_per: 100.0,
-                        scale: ChartScale::Between(0.0, 1.0),
-                    },
+                    x: ChartAxis::new(
+                        "latency (logarithmic)",
+                        Unit::Seconds,
+                        1e3,
+                        ChartScale::Decades,
+                    ),
+                    y: ChartAxis::new(
+                        "requests, %",
+                        Unit::Share,
+                        100.0,
+                        ChartScale::Between(0.0, 1.0),
+                    ),
                     series,
                     is_half: true,
                 })
@@ -139,40 +139,23 @@ fn listed(rows: &[IoRow]) -> Table {
     table
 }
 
-/// Converts a latency from milliseconds to a cell in seconds.
-fn time(ms: Option<f64>) -> Cell {
-    Cell::value(ms.map(|ms| ms / 1e3))
-}
-
 /// Builds the table of service classes with their response times, under each policy that has
 /// classes.
 pub(crate) fn classes(runs: &[RunResult]) -> Option<Table> {
-    let mut table = Table::new([
-        Column::words("policy"),
-        Column::words("class"),
-        Column::of("requests", Unit::Count),
-        Column::of("bound", Unit::Bound),
-        Column::of("within it", Unit::Share),
-        Column::of("mean", Unit::Seconds),
-        Column::of("p50", Unit::Seconds),
-        Column::of("p99", Unit::Seconds),
-        Column::of("longest", Unit::Seconds),
-    ]);
-    for run in runs {
-        for class in &run.figures.classes {
-            table.rows.push(Row::new([
-                name(&run.policy).into(),
-                class.class.to_string().into(),
-                (class.requests as f64).into(),
-                (class.bound_ms / 1e3).into(),
-                Cell::value(class.within_bound_share),
-                time(class.mean_ms),
-                time(class.p50_ms),
-                time(class.p99_ms),
-                time(class.longest_ms),
-            ]));
-        }
-    }
+    let table = Table::listing(
+        runs.iter().flat_map(|run| std::iter::repeat(&run.policy).zip(&run.figures.classes)),
+        &[
+            (Column::words("policy"), &|(policy, _)| name(policy).into()),
+            (Column::words("class"), &|(_, of)| of.class.to_string().into()),
+            (Column::of("requests", Unit::Count), &|(_, of)| of.requests.into()),
+            (Column::of("bound", Unit::Bound), &|(_, of)| Cell::ms(of.bound_ms)),
+            (Column::of("within it", Unit::Share), &|(_, of)| of.within_bound_share.into()),
+            (Column::of("mean", Unit::Seconds), &|(_, of)| Cell::ms(of.mean_ms)),
+            (Column::of("p50", Unit::Seconds), &|(_, of)| Cell::ms(of.p50_ms)),
+            (Column::of("p99", Unit::Seconds), &|(_, of)| Cell::ms(of.p99_ms)),
+            (Column::of("longest", Unit::Seconds), &|(_, of)| Cell::ms(of.longest_ms)),
+        ],
+    );
     (!table.rows.is_empty()).then_some(table)
 }
 
@@ -183,37 +166,25 @@ fn devices(runs: &[RunResult]) -> Option<Table> {
     if !several && runs.iter().all(|run| run.erases.is_none()) {
         return None;
     }
-    let mut table = Table::new([
-        Column::words("policy"),
-        Column::words("device"),
-        Column::words("role"),
-        Column::of("I/Os", Unit::Count),
-        Column::of("read", Unit::Bytes),
-        Column::of("written", Unit::Bytes),
-        Column::of("busy time", Unit::Seconds),
-        Column::of("energy", Unit::Joules),
-        Column::of("write amplification", Unit::Number),
-        Column::of("erases", Unit::Count),
-        Column::of("erases max", Unit::Count),
-    ]);
     let count = |value: Option<u64>| Cell::value(value.map(|value| value as f64));
-    for run in runs {
-        for device in &run.devices {
-            table.rows.push(Row::new([
-                name(&run.policy).into(),
-                device.device.clone().into(),
-                device.role.into(),
-                (device.ios as f64).into(),
-                (device.read_bytes as f64).into(),
-                (device.written_bytes as f64).into(),
-                device.busy_s.into(),
-                device.energy_j.into(),
-                Cell::value(device.write_amplification),
-                count(device.erases),
-                count(device.erases_max),
-            ]));
-        }
-    }
+    let table = Table::listing(
+        runs.iter().flat_map(|run| std::iter::repeat(&run.policy).zip(&run.devices)),
+        &[
+            (Column::words("policy"), &|(policy, _)| name(policy).into()),
+            (Column::words("device"), &|(_, of)| of.device.clone().into()),
+            (Column::words("role"), &|(_, of)| of.role.into()),
+            (Column::of("I/Os", Unit::Count), &|(_, of)| of.ios.into()),
+            (Column::of("read", Unit::Bytes), &|(_, of)| of.read_bytes.into()),
+            (Column::of("written", Unit::Bytes), &|(_, of)| of.written_bytes.into()),
+            (Column::of("busy time", Unit::Seconds), &|(_, of)| of.busy_s.into()),
+            (Column::of("energy", Unit::Joules), &|(_, of)| of.energy_j.into()),
+            (Column::of("write amplification", Unit::Number), &|(_, of)| {
+                of.write_amplification.into()
+            }),
+            (Column::of("erases", Unit::Count), &|(_, of)| count(of.erases)),
+            (Column::of("erases max", Unit::Count), &|(_, of)| count(of.erases_max)),
+        ],
+    );
     Some(table)
 }
 
@@ -243,20 +214,17 @@ pub(crate) fn name(policy: &str) -> String {
 fn fights(shown: &[&RunResult]) -> Vec<Block> {
     let contention = &shown[0].contention;
     let lost_s = contention.between_streams_s + contention.within_streams_s;
-    let mut table = Table::new([
-        Column::words("streams"),
-        Column::of("switches", Unit::Count),
-        Column::of("time lost", Unit::Seconds),
-        Column::words("of all head movement"),
-    ]);
-    for fight in contention.fights.iter().take(FIGHTS_MAX) {
-        table.rows.push(Row::new([
-            format!("{} ↔ {}", fight.stream_a, fight.stream_b).into(),
-            (fight.switches as f64).into(),
-            fight.cost_s.into(),
-            Figure::new(fight.cost_s / lost_s, Unit::Share).text().into(),
-        ]));
-    }
+    let table = Table::listing(
+        contention.fights.iter().take(FIGHTS_MAX),
+        &[
+            (Column::words("streams"), &|it| format!("{} ↔ {}", it.stream_a, it.stream_b).into()),
+            (Column::of("switches", Unit::Count), &|it| it.switches.into()),
+            (Column::of("time lost", Unit::Seconds), &|it| it.cost_s.into()),
+            (Column::words("of all head movement"), &|it| {
+                Figure::new(it.cost_s / lost_s, Unit::Share).text().into()
+            }),
+        ],
+    );
     if table.rows.is_empty() {
         return Vec::new();
     }
@@ -303,7 +271,7 @@ fn streams(shown: &[&RunResult]) -> Table {
             (stream.requests as f64).into(),
         ];
         for (_, of) in &times {
-            cells.extend(found.iter().map(|share| time(share.as_ref().and_then(of))));
+            cells.extend(found.iter().map(|share| Cell::ms(share.as_ref().and_then(of))));
         }
         table.rows.push(Row::new(cells));
     }

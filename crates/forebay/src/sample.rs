@@ -9,9 +9,7 @@ use forebay_trace::TraceError;
 use forebay_trace::streams::StreamBy;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::error::Error;
-use crate::input::Input;
-use crate::progress::Progress;
+use crate::{Error, Input, Progress};
 
 const BUNDLED: &[u8] = include_bytes!("../traces/terasort.parquet");
 

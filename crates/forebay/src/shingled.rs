@@ -7,10 +7,8 @@
 
 use forebay_core::Op;
 
-use crate::devices::OpenDevice;
-use crate::error::Error;
-use crate::input::Input;
 use crate::quantities::counted;
+use crate::{Error, Input, OpenDevice};
 
 /// The maximum number of concurrent sequential writers that are recognized.
 const WRITERS: usize = 64;

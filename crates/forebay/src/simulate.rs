@@ -6,14 +6,13 @@ use std::time::Instant;
 use forebay_ask::named;
 use forebay_core::catalog::{Origin, POLICIES, PolicyVisitor, with_measured};
 use forebay_core::device::failing::{Failing, Failure};
-use forebay_core::device::list::DeviceModel;
 use forebay_core::stack::{Rearrange, Rearranged, Served};
-use forebay_core::{Device, Lane, Nanos, Policy, Request, Workload, WriteBack, simulate};
+use forebay_core::{
+    Device, DeviceModel, Lane, Nanos, Policy, Request, Workload, WriteBack, simulate,
+};
 use serde::Serialize;
 
 use crate::contention::{Contention, ContentionFigures};
-use crate::devices::OpenDevice;
-use crate::error::Error;
 use crate::head::HeadTrace;
 use crate::idle::{Idle, IdlePeriods};
 use crate::input::{Failed, Input};
@@ -22,9 +21,9 @@ use crate::layout::{Changed, VolumeLayout};
 use crate::progress::{Meter, Metered, Progress, Telling, untold};
 use crate::replayed::{DeviceRequests, Replayed};
 use crate::retrodict::Judged;
-use crate::shingled;
 use crate::slices::Slices;
 use crate::statistics::{Figures, Statistics};
+use crate::{Error, OpenDevice, shingled};
 
 mod bed;
 mod devices;

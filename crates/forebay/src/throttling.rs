@@ -5,18 +5,15 @@
 
 use std::collections::VecDeque;
 
-use forebay_core::device::list::DeviceModel;
 use forebay_core::device::throttled::{Meter, Releases, Throttled, side, to_nanos};
-use forebay_core::{Device, Nanos, Request};
+use forebay_core::{Device, DeviceModel, Nanos, Request};
 use forebay_words::plural::listed;
 use serde::Serialize;
 
-use crate::devices::OpenDevice;
 use crate::devices::volume::bucket_text;
-use crate::error::Error;
-use crate::input::Input;
 use crate::quantities::{millis, percent};
 use crate::statistics::Latencies;
+use crate::{Error, Input, OpenDevice};
 
 /// How the limits of a volume delay requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]

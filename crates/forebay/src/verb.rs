@@ -10,24 +10,20 @@ use std::sync::atomic::AtomicBool;
 
 use forebay_ask::{Ask, Spelling, spelled};
 use forebay_core::Nanos;
-use forebay_show::html;
-use forebay_show::page::Page;
+use forebay_show::{Page, html};
 use forebay_trace::Notes;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write::ProtectedFiles;
 use serde::Serialize;
 
-use crate::devices::OpenDevice;
-use crate::error::Error;
-use crate::progress::ProgressReport;
-use crate::report;
 use crate::simulate::ServedDisk;
+use crate::{Error, OpenDevice, ProgressReport, report};
 
 mod inputs;
 
 pub use inputs::{
     ByVolume, DeviceInput, JobsAsk, LayerInput, OpenTrace, ReplayAsk, SourceAsk, StreamsAsk,
-    StreamsBy, TraceInput, TracePart,
+    TraceInput, TracePart,
 };
 
 /// A verb, such as `simulate`, with the inputs that a user gave it.

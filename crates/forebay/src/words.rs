@@ -6,8 +6,7 @@
 //! `size_share:4096_bytes`.
 
 use crate::quantities::promised;
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::table::Cell;
+use forebay_show::{Cell, Figure, Unit};
 use forebay_words::quantities::{bound, bytes, joules, percent, seconds, significant};
 
 /// What a value counts, which determines how it is shown.

@@ -27,11 +27,8 @@ impl Reader for Given {
         *batch = self.0.take().unwrap_or_default();
         Ok(())
     }
-    fn dictionary(&self) -> &Dictionary {
-        &self.1
-    }
-    fn notes(&self) -> &Notes {
-        &self.2
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.1, &self.2)
     }
 }
 

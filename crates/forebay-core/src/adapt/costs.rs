@@ -1,6 +1,6 @@
 //! The costs of requests and switches, as data.
 
-use crate::contract::request::Op;
+use crate::contract::Op;
 
 /// The number of a layout: its row in [`Costs`].
 pub type Layout = u8;

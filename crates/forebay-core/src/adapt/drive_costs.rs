@@ -55,7 +55,7 @@ impl DriveCosts {
 mod tests {
     use super::super::{RAID6, RAID10};
     use super::*;
-    use crate::contract::request::Op;
+    use crate::contract::Op;
 
     #[test]
     fn costs_come_back_from_words_and_rules_can_use_them() {

@@ -1,6 +1,5 @@
 use super::*;
-use crate::contract::request::Flags;
-use crate::contract::time::Nanos;
+use crate::contract::{Flags, Nanos};
 use proptest::prelude::*;
 
 const KIB: u64 = 1024;

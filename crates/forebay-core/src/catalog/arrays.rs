@@ -5,10 +5,7 @@ use super::{schedulers, shapers};
 use crate::adapt::{
     Best, BonusMalus, Costs, Factor, First, Objective, RAID6, Tuning, WorkFunction,
 };
-use crate::contract::parameter::{Given, Listed, Origin, Parameter};
-use crate::contract::policy::AnyPolicy;
-use crate::contract::spec::{Spec, SpecError};
-use crate::contract::time::Nanos;
+use crate::contract::{AnyPolicy, Given, Listed, Nanos, Origin, Parameter, Spec, SpecError};
 use crate::stack::array::{Array, DriveKind, Geometry, Hint, KINDS, LEVELS, Level, Update};
 use crate::stack::placed::Placed;
 

@@ -9,10 +9,9 @@ use super::schedulers::with_policy;
 use super::{arrays, schedulers, shapers};
 use crate::adapt::DriveCosts;
 use crate::cache::{Cache, Lru, S3Fifo};
-use crate::contract::parameter::{Given, Listed, Origin, Parameter};
-use crate::contract::policy::{AnyPolicy, Policy, PolicyVisitor};
-use crate::contract::spec::{Spec, SpecError};
-use crate::contract::time::Nanos;
+use crate::contract::{
+    AnyPolicy, Given, Listed, Nanos, Origin, Parameter, Policy, PolicyVisitor, Spec, SpecError,
+};
 use crate::elevator::packing::Packing;
 use crate::elevator::tier_lba::TierLba;
 use crate::elevator::{

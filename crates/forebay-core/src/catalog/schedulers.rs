@@ -2,10 +2,9 @@
 //! ([`Scheduler`]) is in its module in [`elevator`](crate::elevator).
 
 use super::{shapers, yardsticks};
-use crate::contract::near::suggestion;
-use crate::contract::parameter::{Given, Listed};
-use crate::contract::policy::{AnyPolicy, Policy, PolicyVisitor};
-use crate::contract::spec::{Spec, SpecError};
+use crate::contract::{
+    AnyPolicy, Given, Listed, Policy, PolicyVisitor, Spec, SpecError, suggestion,
+};
 use crate::elevator::{BLOCK_PARAMETERS, BlockLayer, Elevator, ElevatorVisitor, Limits, Scheduler};
 
 macro_rules! schedulers {

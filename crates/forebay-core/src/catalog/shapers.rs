@@ -1,9 +1,6 @@
 //! Builds shapers by name. Each has one row in [`BUILT`].
 
-use crate::contract::parameter::{Given, Listed, Origin, Parameter};
-use crate::contract::policy::{AnyPolicy, Class};
-use crate::contract::spec::{Spec, SpecError};
-use crate::contract::time::Nanos;
+use crate::contract::{AnyPolicy, Class, Given, Listed, Nanos, Origin, Parameter, Spec, SpecError};
 use crate::rtt::{Classes, RATE_MAX_IOPS, Rtt, SERVICE};
 use crate::shape::{
     Above, Admission, Capacity, DmClock, Fcfs, Following, Miser, Pace, Promise, Promised,

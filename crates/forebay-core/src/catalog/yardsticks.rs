@@ -4,9 +4,7 @@
 
 use super::placements::{DeviceSet, with_placed};
 use super::schedulers;
-use crate::contract::parameter::{Given, Listed};
-use crate::contract::policy::{AnyPolicy, PolicyVisitor};
-use crate::contract::spec::{Spec, SpecError};
+use crate::contract::{AnyPolicy, Given, Listed, PolicyVisitor, Spec, SpecError};
 use crate::device::hdd::Hdd;
 use crate::device::list::DeviceModel;
 use crate::elevator::{BLOCK_PARAMETERS, BlockLayer, Limits, Sptf};

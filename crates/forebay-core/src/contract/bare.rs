@@ -1,10 +1,7 @@
 //! Calls a policy without data, for tests and for drivers that transfer no data.
 
 use super::policy::{Cx, Finished, Policy};
-use crate::contract::bytes::{Bytes, Null};
-use crate::contract::device::Completion;
-use crate::contract::request::Request;
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Completion, Nanos, Null, Request};
 
 /// Methods that call a policy without data.
 pub trait Bare: Policy {

@@ -1,9 +1,6 @@
 //! Observers, which collect statistics for both drivers.
 
-use crate::contract::device::Completion;
-use crate::contract::policy::Done;
-use crate::contract::request::Request;
-use crate::contract::time::Nanos;
+use crate::contract::{Completion, Done, Nanos, Request};
 
 /// Receives the events of a run, without influencing them.
 pub trait Observer {

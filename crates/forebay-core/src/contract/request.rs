@@ -1,6 +1,6 @@
 //! Requests from workloads to policies, and from policies to devices.
 
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// The number of a device queue, such as that of a disk or a flash device; counts from 0.
 pub type Lane = u16;

@@ -9,9 +9,9 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use crate::contract::Nanos;
 use crate::contract::near;
 use crate::contract::sysfs;
-use crate::contract::time::Nanos;
 
 /// An error in a spec, as one line that also says what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]

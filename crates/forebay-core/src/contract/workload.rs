@@ -1,9 +1,6 @@
 //! Workloads: sources of client requests.
 
-use crate::contract::bytes::{Bytes, Slots};
-use crate::contract::policy::Done;
-use crate::contract::request::Request;
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Done, Nanos, Request, Slots};
 
 /// A source of client requests in time order.
 ///

@@ -48,10 +48,9 @@ pub use controller::{
 pub use sparing::{Defects, SpareRange, Sparing};
 pub use surface::{Format, HeadOrder, ZoneFormat};
 
-use crate::contract::device::{Completion, Device, Mechanics, WriteBack};
-use crate::contract::request::{Flags, Op, Request};
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{
+    Completion, Device, Flags, Mechanics, Nanos, Op, Request, SpecError, WriteBack,
+};
 use crate::device::hdd::{HddSpec, SECTOR, check_rest, check_times};
 use buffer::Buffer;
 use busy::Busy;

@@ -5,11 +5,9 @@
 
 use std::collections::VecDeque;
 
-use crate::contract::device::{Completion, Device, Mechanics, WriteBack};
-use crate::contract::outcome::Fault;
-use crate::contract::request::{Lane, Request};
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{
+    Completion, Device, Fault, Lane, Mechanics, Nanos, Request, SpecError, WriteBack,
+};
 use crate::index::spread;
 
 /// The condition under which I/Os fail.
@@ -177,8 +175,7 @@ impl<D: Device> Device for Failing<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::outcome::Outcome;
-    use crate::contract::request::{Flags, Op};
+    use crate::contract::{Flags, Op, Outcome};
     use crate::device::fixed::Fixed;
 
     fn io(op: Op, offset: u64) -> Request {

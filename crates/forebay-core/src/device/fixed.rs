@@ -4,10 +4,7 @@
 //! simulate. The length, position and operation of I/Os make no difference; the server has no
 //! moving parts, uses no energy and has unlimited capacity.
 
-use crate::contract::device::{Completion, Device, Mechanics};
-use crate::contract::request::{Flags, Op, Request};
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Completion, Device, Flags, Mechanics, Nanos, Op, Request, SpecError};
 
 const NOTHING: Request = Request {
     at: Nanos::ZERO,

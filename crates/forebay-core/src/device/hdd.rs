@@ -34,10 +34,7 @@ pub use order_bound::{OrderBound, Pieces};
 pub use power::{Power, Standby};
 pub use seek::{KNEE_SHARE, SeekSpec};
 
-use crate::contract::device::{Completion, Device, Mechanics, Positioning};
-use crate::contract::request::{Op, Request};
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Completion, Device, Mechanics, Nanos, Op, Positioning, Request, SpecError};
 use geometry::{Divisor, Geometry, Place, step};
 use power::Meter;
 use seek::SeekCurve;

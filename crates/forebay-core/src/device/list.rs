@@ -3,18 +3,12 @@
 //! A constant-rate server is named in a spec (`fixed:RATE`). Disks have too many parameters for a
 //! spec, so they are described by device files, which this crate does not read.
 
-use crate::contract::device::{Completion, Device, WriteBack};
-use crate::contract::request::Request;
-use crate::contract::spec::{Spec, SpecError};
-use crate::contract::time::Nanos;
+use crate::contract::{Completion, Device, Nanos, Request, Spec, SpecError, WriteBack};
 use crate::device::drive::Drive;
 use crate::device::fixed::Fixed;
 use crate::device::hdd::Hdd;
 use crate::device::ssd::{Ssd, Wear};
 use crate::device::throttled::Throttled;
-
-/// The kinds of device that [`build`] creates from a spec alone, with descriptions.
-pub const KINDS: &[(&str, &str)] = &[("fixed:RATE", "a server of RATE I/Os per second")];
 
 /// Any device model, dispatched without virtual calls.
 #[derive(Clone, Debug)]

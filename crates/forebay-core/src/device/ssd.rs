@@ -34,10 +34,7 @@ mod spec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::contract::device::{Completion, Device, Mechanics};
-use crate::contract::request::{Flags, Op, Request};
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Completion, Device, Flags, Mechanics, Nanos, Op, Request, SpecError};
 use flash::Flash;
 use ftl::Ftl;
 use modes::{Times, mixed};

@@ -17,10 +17,7 @@ mod waiting;
 
 use std::collections::VecDeque;
 
-use crate::contract::device::{Completion, Device, Mechanics};
-use crate::contract::request::{Op, Request};
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Completion, Device, Mechanics, Nanos, Op, Request, SpecError};
 
 pub use releases::{Cost, Meter, Releases, side, to_nanos};
 pub use throttle::{Bucket, Count, Direction, Measure, Queues, Throttle};

@@ -29,10 +29,7 @@ use super::limits::Limits;
 use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::seek_order::{BackSeek, SeekOrder};
-use crate::contract::parameter::{Given, Listed, Origin, Parameter};
-use crate::contract::request::Request;
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Given, Listed, Nanos, Origin, Parameter, Request, SpecError};
 use process::{Newcomers, Process};
 
 /// The parameters that the scheduler accepts.

@@ -22,12 +22,9 @@ use std::collections::VecDeque;
 use super::gate::{Gate, Held, Place, RequestKind};
 use super::limits::Limits;
 use super::queue::{Owner, Part, Queue, QueuedId, fits};
-use crate::contract::bytes::{Bytes, Piece};
-use crate::contract::device::Completion;
-use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::policy::{Cx, Figure, Policy};
-use crate::contract::request::{Flags, Lane, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{
+    Bytes, Completion, Cx, Fault, Figure, Flags, Lane, Nanos, Op, Outcome, Piece, Policy, Request,
+};
 use crate::outstanding::{Outstanding, Release, is_parted, preflush};
 
 /// Decides the order of the request queue. All requests passed to its methods are in the queue.

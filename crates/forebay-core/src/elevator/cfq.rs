@@ -42,10 +42,7 @@ use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::seek_order::BackSeek;
 use super::sorted::Sorted;
-use crate::contract::parameter::{Given, Listed, Origin, Parameter};
-use crate::contract::request::Request;
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Given, Listed, Nanos, Origin, Parameter, Request, SpecError};
 use service_tree::{ServiceKind, ServiceTree};
 use stream_queue::StreamQueue;
 

@@ -15,10 +15,7 @@ use super::limits::{Limits, SERVED};
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::sorted::Sorted;
-use crate::contract::parameter::{Given, Listed, Origin, Parameter};
-use crate::contract::request::Request;
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Given, Listed, Nanos, Origin, Parameter, Request, SpecError};
 
 /// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[

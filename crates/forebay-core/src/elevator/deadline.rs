@@ -25,10 +25,7 @@ use super::paper::PaperDeadline;
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::sorted::Sorted;
-use crate::contract::parameter::{Given, Listed, Origin, Parameter};
-use crate::contract::request::{Op, Request};
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Given, Listed, Nanos, Op, Origin, Parameter, Request, SpecError};
 
 /// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[

@@ -32,9 +32,7 @@ use std::collections::VecDeque;
 use super::limits::{Limits, Waiting};
 use super::tags::Tags;
 use super::writeback::Writeback;
-use crate::contract::bytes::Bytes;
-use crate::contract::request::{BACKGROUND, Flags, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{BACKGROUND, Bytes, Flags, Nanos, Op, Request};
 use crate::slab::Slab;
 
 /// The number of requests that a task of the legacy queue may take beyond the limit

@@ -1,6 +1,6 @@
 //! The history of streams that CFQ, anticipatory and BFQ keep: think times and seek distances.
 
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// The mean time between the completion of a request and the arrival of the next: an exponential
 /// mean with a weight of one eighth.

@@ -32,10 +32,7 @@ use super::block::Elevator;
 use super::limits::{Limits, SATA_TAGS, Waiting};
 use super::queue::{Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
-use crate::contract::parameter::{Given, Listed, Origin, Parameter};
-use crate::contract::request::{Op, Request};
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Given, Listed, Nanos, Op, Origin, Parameter, Request, SpecError};
 use latency::Latencies;
 
 /// The parameters that the scheduler accepts.

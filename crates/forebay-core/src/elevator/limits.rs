@@ -1,8 +1,6 @@
 //! The limits of a request queue, according to Linux's rules.
 
-use crate::contract::parameter::{Given, Parameter};
-use crate::contract::spec::{Spec, SpecError};
-use crate::contract::time::Nanos;
+use crate::contract::{Given, Nanos, Parameter, Spec, SpecError};
 
 /// Parameters that every scheduler accepts. The default of `reads-max` and `writes-max` is
 /// `requests-max` if the scheduler has it.

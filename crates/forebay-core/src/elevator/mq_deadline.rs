@@ -6,8 +6,7 @@
 use super::deadline::{Deadline, DeadlineConfig};
 use super::limits::{Limits, SATA_TAGS};
 use super::scheduler::{ElevatorVisitor, Scheduler};
-use crate::contract::parameter::{Given, Listed, Origin, Parameter};
-use crate::contract::spec::SpecError;
+use crate::contract::{Given, Listed, Origin, Parameter, SpecError};
 
 /// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[

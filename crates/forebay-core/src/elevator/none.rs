@@ -16,10 +16,7 @@ use super::block::Elevator;
 use super::limits::{Limits, SATA_TAGS};
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
-use crate::contract::parameter::{Given, Listed, Origin, Parameter};
-use crate::contract::request::Request;
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Given, Listed, Nanos, Origin, Parameter, Request, SpecError};
 
 /// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[Parameter::whole("requests-max", SATA_TAGS, 1)
@@ -137,9 +134,7 @@ impl Elevator for NoScheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::Bare;
-    use crate::contract::policy::Policy;
-    use crate::contract::request::{Flags, Op};
+    use crate::contract::{Bare, Flags, Op, Policy};
     use crate::elevator::{BlockLayer, Limits};
 
     /// Returns the dispatched requests, as (stream, offset, length), for bios of 10 bytes, as

@@ -6,10 +6,7 @@ use super::block::Elevator;
 use super::limits::Limits;
 use super::queue::{List, Queue, QueuedId};
 use super::scheduler::{ElevatorVisitor, Scheduler};
-use crate::contract::parameter::{Given, Listed, Origin};
-use crate::contract::request::Request;
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Given, Listed, Nanos, Origin, Request, SpecError};
 
 impl Scheduler for Noop {
     const LISTED: Listed = Listed {

@@ -8,8 +8,7 @@ use std::collections::VecDeque;
 use super::block::Elevator;
 use super::queue::{List, Queue, QueuedId};
 use super::sorted::Sorted;
-use crate::contract::request::{Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, Op, Request};
 
 /// The paper's deadline: a batch consists of all expired requests of the side whose oldest request
 /// expired first. If no request has expired, the lowest read is next, or else the lowest write.

@@ -6,9 +6,7 @@
 //! complete, because they count toward the limits as in Linux, but no longer merge.
 
 use super::gate::{Place, RequestKind};
-use crate::contract::bytes::Bytes;
-use crate::contract::request::{Flags, Lane, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Flags, Lane, Nanos, Op, Request};
 use crate::index::{Index, spread};
 use crate::slab::Slab;
 

@@ -2,8 +2,7 @@
 
 use super::block::Elevator;
 use super::limits::Limits;
-use crate::contract::parameter::{Given, Listed};
-use crate::contract::spec::SpecError;
+use crate::contract::{Given, Listed, SpecError};
 
 /// A scheduler that users can select by name.
 pub trait Scheduler {

@@ -8,7 +8,7 @@
 
 use super::queue::{List, Queue, QueuedId};
 use super::sorted::Sorted;
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// The offset and id of a request.
 pub(crate) type Placed = (u64, QueuedId);

@@ -14,11 +14,7 @@
 
 use super::block::Elevator;
 use super::queue::{List, Queue, QueuedId};
-use crate::contract::device::Positioning;
-use crate::contract::parameter::{Given, Listed, Origin, Parameter};
-use crate::contract::request::Request;
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Given, Listed, Nanos, Origin, Parameter, Positioning, Request, SpecError};
 
 /// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[Parameter::millis("bound-ms", 10_000.0)

@@ -12,8 +12,7 @@ use std::collections::VecDeque;
 
 use super::block::Elevator;
 use super::queue::{List, Queue, QueuedId};
-use crate::contract::request::{Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, Op, Request};
 
 /// A flag in a request's mark that means that the request goes to the flash. The rest of the mark
 /// is the request's group.
@@ -126,9 +125,7 @@ impl Elevator for TierLba {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::Bare;
-    use crate::contract::policy::Policy;
-    use crate::contract::request::Flags;
+    use crate::contract::{Bare, Flags, Policy};
     use crate::elevator::{BlockLayer, Limits};
 
     #[test]

@@ -3,11 +3,7 @@
 
 use super::block::{BlockLayer, Elevator};
 use super::limits::Limits;
-use crate::contract::Bare;
-use crate::contract::device::Completion;
-use crate::contract::policy::{Finished, Policy};
-use crate::contract::request::{Flags, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Bare, Completion, Finished, Flags, Nanos, Op, Policy, Request};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const LEN: u32 = 64 << 10;

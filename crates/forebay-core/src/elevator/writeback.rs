@@ -22,8 +22,7 @@
 use std::collections::VecDeque;
 
 use super::queue::QueuedId;
-use crate::contract::request::Op;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, Op};
 
 /// The depth at step 0.
 const DEPTH: u32 = 16;

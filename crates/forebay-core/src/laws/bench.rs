@@ -2,11 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::contract::device::{Completion, Device, Mechanics};
-use crate::contract::policy::Policy;
-use crate::contract::request::Request;
-use crate::contract::time::Nanos;
-use crate::contract::workload::Workload;
+use crate::contract::{Completion, Device, Mechanics, Nanos, Policy, Request, Workload};
 
 /// The longest I/O that a bench accepts, in bytes.
 pub const LEN_MAX: u32 = 96 * 1024;

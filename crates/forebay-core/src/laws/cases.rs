@@ -1,8 +1,7 @@
 //! Workloads for the laws, with few distinct positions and times, so that merging, overlap and ties
 //! occur.
 
-use crate::contract::request::{Flags, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Flags, Nanos, Op, Request};
 use crate::random;
 
 use super::bench::LEN_MAX;

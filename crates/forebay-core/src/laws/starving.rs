@@ -5,12 +5,7 @@
 use std::collections::VecDeque;
 
 use super::{Bench, Broken, Law, broken};
-use crate::contract::bytes::Slots;
-use crate::contract::observer::Observer;
-use crate::contract::policy::{Done, Policy};
-use crate::contract::request::{Flags, Op, Request};
-use crate::contract::time::Nanos;
-use crate::contract::workload::Workload;
+use crate::contract::{Done, Flags, Nanos, Observer, Op, Policy, Request, Slots, Workload};
 use crate::simulate;
 
 /// The number of requests that the greedy stream sends.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::contract::request::RequestId;
+use crate::contract::RequestId;
 use crate::{Bytes, Cx, Piece};
 
 /// A FIFO scheduler that does not split or merge requests and breaks at most one law.

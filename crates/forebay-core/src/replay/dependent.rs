@@ -23,11 +23,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Intensity, Lag};
-use crate::contract::bytes::Slots;
-use crate::contract::policy::Done;
-use crate::contract::request::{Flags, Request};
-use crate::contract::time::Nanos;
-use crate::contract::workload::Workload;
+use crate::contract::{Done, Flags, Nanos, Request, Slots, Workload};
 use crate::slab::Slab;
 use overlaps::Overlaps;
 

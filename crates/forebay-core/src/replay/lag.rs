@@ -1,6 +1,6 @@
 //! Measures how far a run lags behind its recording.
 
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// Statistics of how late requests reach the device: from their recorded time until they get a
 /// place in the request queue.

@@ -14,7 +14,7 @@
 use std::iter::Peekable;
 
 use super::{RATE_MAX_IOPS, Rtt, SERVICE};
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// The maximum number of servers that are counted in one pass.
 pub const LANES_MAX: usize = 16;

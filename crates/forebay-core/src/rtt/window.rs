@@ -9,7 +9,7 @@
 
 use super::rates::Gaps;
 use super::{RATE_MAX_IOPS, SERVICE};
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// Returns the minimum whole rate, at least 1, at which RTT admits all of `gaps` with the bound
 /// `within`; `None` if it is above [`RATE_MAX_IOPS`].

@@ -7,11 +7,9 @@
 //! constant rate.
 
 use super::{Recombine, Shaper};
-use crate::contract::bytes::Bytes;
-use crate::contract::device::{Completion, Mechanics};
-use crate::contract::policy::{Cx, Figure, Finished, Gauge, Policy};
-use crate::contract::request::{Request, RequestId};
-use crate::contract::time::Nanos;
+use crate::contract::{
+    Bytes, Completion, Cx, Figure, Finished, Gauge, Mechanics, Nanos, Policy, Request, RequestId,
+};
 use crate::forward_policy;
 use crate::slab::Slab;
 
@@ -92,9 +90,7 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::bytes::{Null, Piece};
-    use crate::contract::policy::Class;
-    use crate::contract::request::{Flags, Lane, Op};
+    use crate::contract::{Class, Flags, Lane, Null, Op, Piece};
     use crate::shape::{Fcfs, Promise, Promised, Shape};
 
     /// Records the streams that begin, and those of requests.

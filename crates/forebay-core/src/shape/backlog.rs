@@ -7,10 +7,7 @@ use std::collections::VecDeque;
 use super::overlap::Overlaps;
 use super::pace::Moment;
 use super::pending::{Pending, Preflush};
-use crate::contract::bytes::{Bytes, Piece};
-use crate::contract::outcome::{Outcome, worst};
-use crate::contract::request::{Flags, Lane, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Flags, Lane, Nanos, Op, Outcome, Piece, Request, worst};
 use crate::slab::Slab;
 
 /// The requests in a shaper.
@@ -240,7 +237,7 @@ impl Backlog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::outcome::Fault;
+    use crate::contract::Fault;
 
     #[test]
     fn a_write_follows_its_preflush_in_parts_and_not_one_that_failed() {

@@ -42,8 +42,7 @@
 
 mod deferred;
 
-use crate::contract::request::{Op, Request, RequestId};
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, Op, Request, RequestId};
 
 /// The time per byte, in picoseconds, that is assumed until I/Os of that size have been measured
 /// (100 MB/s).

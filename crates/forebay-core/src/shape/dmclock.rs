@@ -12,8 +12,7 @@
 //! while the source shifts the others. Streams are found by a linear scan of those that wait.
 
 use super::{Backlog, Capacity, Moment, Recombine};
-use crate::contract::request::{Lane, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Lane, Nanos, Request};
 
 /// The number of fractional bits of tags, whose unit is a nanosecond.
 const FRACTION: u32 = 20;

@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 
 use super::tags::{Flows, UNIT};
 use super::{Backlog, Capacity, Moment, Recombine};
-use crate::contract::request::{Lane, Request};
+use crate::contract::{Lane, Request};
 use crate::rtt::Classes;
 
 /// The order in which classes are served.

@@ -1,7 +1,7 @@
 //! First come, first served, without decomposition: the baseline for shapers.
 
 use super::{Backlog, Moment, Recombine};
-use crate::contract::request::{Lane, Request};
+use crate::contract::{Lane, Request};
 
 /// A shaper with a single queue.
 #[derive(Clone, Copy, Debug, Default)]

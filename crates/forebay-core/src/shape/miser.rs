@@ -20,7 +20,7 @@
 use std::collections::VecDeque;
 
 use super::{Backlog, Capacity, Moment, Recombine};
-use crate::contract::request::{Lane, Request};
+use crate::contract::{Lane, Request};
 use crate::rtt::Classes;
 
 /// The state of a tier's queue.

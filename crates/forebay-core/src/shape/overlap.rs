@@ -4,7 +4,7 @@
 //! arrival. A request longer than [`WIDE_BYTES`] is in no bucket. Instead, all later requests are
 //! compared with it, and it is assumed to overlap all earlier ones, which can only delay it.
 
-use crate::contract::request::{Op, Request};
+use crate::contract::{Op, Request};
 use crate::index::{Index, spread};
 use crate::slab::Slab;
 
@@ -199,9 +199,7 @@ impl Overlaps {
 mod tests {
     use super::super::pace::Moment;
     use super::*;
-    use crate::contract::bytes::Bytes;
-    use crate::contract::request::Flags;
-    use crate::contract::time::Nanos;
+    use crate::contract::{Bytes, Flags, Nanos};
     use proptest::prelude::*;
 
     fn pending(number: u64, op: Op, offset: u64, len: u32, class: usize) -> Pending {

@@ -31,8 +31,7 @@
 use std::cmp::Ordering;
 
 use super::Backlog;
-use crate::contract::policy::{Figure, Gauge, GaugeOf};
-use crate::contract::time::Nanos;
+use crate::contract::{Figure, Gauge, GaugeOf, Nanos};
 use crate::rtt::{Classes, Rtt, SERVICE};
 
 /// The length of a period as a multiple of the shortest bound, but limited to the range from

@@ -1,10 +1,7 @@
 //! An unfinished request in a shaper.
 
 use super::pace::Moment;
-use crate::contract::bytes::Bytes;
-use crate::contract::outcome::Outcome;
-use crate::contract::request::{Flags, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Flags, Nanos, Op, Outcome, Request};
 
 /// An unfinished request.
 #[derive(Clone, Copy, Debug)]

@@ -41,9 +41,7 @@ mod received;
 
 use super::device_time::{DeviceTime, Share};
 use super::{Backlog, Capacity, Moment, Recombine};
-use crate::contract::policy::{Gauge, GaugeOf};
-use crate::contract::request::{Flags, Lane, Op, Request, RequestId};
-use crate::contract::time::Nanos;
+use crate::contract::{Flags, Gauge, GaugeOf, Lane, Nanos, Op, Request, RequestId};
 use crate::rtt::{Rtt, SERVICE};
 use received::Received;
 

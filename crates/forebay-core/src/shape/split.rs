@@ -5,7 +5,7 @@
 //! regardless of the other classes. However, no server helps another.
 
 use super::{Backlog, Moment, Recombine};
-use crate::contract::request::{Lane, Request};
+use crate::contract::{Lane, Request};
 use crate::rtt::Classes;
 
 /// A shaper with one lane per class.

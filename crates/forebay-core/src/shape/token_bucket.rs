@@ -7,8 +7,7 @@
 //! units of `1 / rate` nanoseconds.
 
 use super::{Backlog, Capacity, Moment, Recombine};
-use crate::contract::request::{Lane, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Lane, Nanos, Request};
 use crate::rtt::SERVICE;
 
 /// A shaper with one bucket for all requests, which is initially full.

@@ -72,12 +72,10 @@ mod writing;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::adapt::DriveCosts;
-use crate::contract::bytes::Bytes;
-use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::policy::{Figure, Gauge};
-use crate::contract::request::{BACKGROUND, Flags, Op, Request};
-use crate::contract::time::Nanos;
-use crate::contract::volume::{VolumeEvent, VolumeOrder, VolumeState};
+use crate::contract::{
+    BACKGROUND, Bytes, Fault, Figure, Flags, Gauge, Nanos, Op, Outcome, Request, VolumeEvent,
+    VolumeOrder, VolumeState,
+};
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
 
 use adapting::Adapting;

@@ -10,10 +10,7 @@
 
 mod order;
 
-use crate::contract::bytes::{Buf, Bytes};
-use crate::contract::outcome::{Fault, Outcome, worst};
-use crate::contract::policy::Figure;
-use crate::contract::request::{Op, Request};
+use crate::contract::{Buf, Bytes, Fault, Figure, Op, Outcome, Request, worst};
 use crate::slab::Slab;
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
 
@@ -213,8 +210,7 @@ impl Placement for Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::request::Flags;
-    use crate::contract::time::Nanos;
+    use crate::contract::{Flags, Nanos};
     use crate::stack::placed::plan::planned;
 
     fn request(op: Op, offset: u64, len: u32) -> Request {

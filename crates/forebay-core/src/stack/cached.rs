@@ -36,12 +36,9 @@ mod writing;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::cache::{Cache, Frame};
-use crate::contract::bytes::Bytes;
-use crate::contract::outcome::Outcome;
-use crate::contract::policy::{Figure, Gauge};
-use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
-use crate::contract::time::Nanos;
-use crate::contract::volume::VolumeOrder;
+use crate::contract::{
+    BACKGROUND, Bytes, Figure, Flags, Gauge, Lane, Nanos, Op, Outcome, Request, VolumeOrder,
+};
 use crate::index::spread;
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
 pub use surviving::Bound;

@@ -5,11 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::contract::bytes::Bytes;
-use crate::contract::device::Completion;
-use crate::contract::policy::{Cx, Policy};
-use crate::contract::request::Request;
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Completion, Cx, Nanos, Policy, Request};
 use crate::forward_policy;
 
 /// A policy reached through a link of constant latency.
@@ -79,9 +75,7 @@ impl<P: Policy> Policy for Link<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::bytes::{Null, Piece};
-    use crate::contract::policy::Finished;
-    use crate::contract::request::{Flags, Op};
+    use crate::contract::{Finished, Flags, Null, Op, Piece};
     use crate::elevator::{BlockLayer, Limits, Noop};
 
     #[test]

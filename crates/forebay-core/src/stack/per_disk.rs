@@ -1,10 +1,6 @@
 //! A separate policy for each of several disks.
 
-use crate::contract::bytes::{Bytes, Piece};
-use crate::contract::device::Completion;
-use crate::contract::policy::{Cx, Finished, Policy};
-use crate::contract::request::{Lane, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Completion, Cx, Finished, Lane, Nanos, Piece, Policy, Request};
 
 /// A separate policy for each lane, which handles the requests of that lane.
 #[derive(Clone, Debug)]
@@ -74,9 +70,7 @@ impl<P: Policy> Policy for PerDisk<P> {
 mod tests {
     use super::super::link::Link;
     use super::*;
-    use crate::contract::bytes::Null;
-    use crate::contract::request::{Flags, Op};
-    use crate::contract::time::Nanos;
+    use crate::contract::{Flags, Nanos, Null, Op};
     use crate::elevator::{BlockLayer, Limits, Noop};
 
     #[test]

@@ -13,13 +13,10 @@
 
 pub(crate) mod plan;
 
-use crate::contract::bytes::{Bytes, Piece};
-use crate::contract::device::Completion;
-use crate::contract::outcome::Outcome;
-use crate::contract::policy::{Class, Cx, Done, Figure, Finished, Gauge, Policy};
-use crate::contract::request::{Lane, Request, RequestId};
-use crate::contract::time::Nanos;
-use crate::contract::volume::{VolumeEvent, VolumeOrder, VolumeState};
+use crate::contract::{
+    Bytes, Class, Completion, Cx, Done, Figure, Finished, Gauge, Lane, Nanos, Outcome, Piece,
+    Policy, Request, RequestId, VolumeEvent, VolumeOrder, VolumeState,
+};
 use crate::outstanding::{Outstanding, Release, is_parted, preflush};
 use crate::slab::Slab;
 

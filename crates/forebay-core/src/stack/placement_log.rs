@@ -34,10 +34,9 @@
 mod format;
 mod opening;
 
-use crate::contract::bytes::{Buf, Bytes};
-use crate::contract::outcome::{Fault, Outcome, worst};
-use crate::contract::policy::{Gauge, GaugeOf};
-use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
+use crate::contract::{
+    BACKGROUND, Buf, Bytes, Fault, Flags, Gauge, GaugeOf, Lane, Op, Outcome, Request, worst,
+};
 use crate::stack::cached::Bound;
 use crate::stack::placed::{Owner, Plan, Planned};
 

@@ -12,12 +12,9 @@
 //! The map is either in memory, for simulations, or stored on the disk ([`Rearrange::kept_at`]),
 //! for disks that are used again after a restart. Only lane 0 is rearranged.
 
-use crate::contract::bytes::Bytes;
-use crate::contract::device::Completion;
-use crate::contract::outcome::Outcome;
-use crate::contract::policy::{Figure, Gauge, GaugeOf};
-use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{
+    BACKGROUND, Bytes, Completion, Figure, Flags, Gauge, GaugeOf, Lane, Nanos, Op, Outcome, Request,
+};
 use crate::rearrangement::{Extent, Rearrangement};
 use crate::stack::placed::{Owner, Placed, Placement, Plan, Planned};
 

@@ -5,11 +5,7 @@
 //! server only knows the export, and each request and answer travels over the network.
 
 use super::Link;
-use crate::contract::bytes::Bytes;
-use crate::contract::device::Completion;
-use crate::contract::policy::{AnyPolicy, Cx, Policy};
-use crate::contract::request::Request;
-use crate::contract::time::Nanos;
+use crate::contract::{AnyPolicy, Bytes, Completion, Cx, Nanos, Policy, Request};
 use crate::forward_policy;
 use crate::slab::Slab;
 
@@ -60,9 +56,7 @@ impl Policy for Served {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::bytes::Null;
-    use crate::contract::policy::Finished;
-    use crate::contract::request::{Flags, Op};
+    use crate::contract::{Finished, Flags, Null, Op};
     use crate::elevator::{BlockLayer, Limits, Noop};
 
     #[test]

@@ -33,11 +33,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::contract::bytes::Bytes;
-use crate::contract::device::Completion;
-use crate::contract::outcome::Outcome;
-use crate::contract::policy::{Figure, Gauge};
-use crate::contract::request::{Lane, Op, Request};
+use crate::contract::{Bytes, Completion, Figure, Gauge, Lane, Op, Outcome, Request};
 use crate::slab::Slab;
 use crate::stack::placed::{Diverted, Placement, Plan, Planned};
 use migrate::Migration;

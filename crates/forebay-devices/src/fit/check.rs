@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use forebay_core::device::list::DeviceModel;
-use forebay_core::{Nanos, Op};
+use forebay_core::{DeviceModel, Nanos, Op};
 use forebay_words::quantities::bytes;
 
 use super::disk::RowCheck;

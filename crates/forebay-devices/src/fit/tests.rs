@@ -3,8 +3,7 @@
 use super::*;
 use crate::DiskSpec;
 use forebay_core::device::drive::Drive;
-use forebay_core::device::list::DeviceModel;
-use forebay_core::{Device, Flags, Nanos, Op, Request};
+use forebay_core::{Device, DeviceModel, Flags, Nanos, Op, Request};
 
 /// A disk on a host that notices completions 5 to 25 us late, and occasionally 2 ms late.
 struct Bench {

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use forebay_core::device::list::DeviceModel;
 use forebay_core::device::throttled::{Bucket, Count, Direction, Measure, Throttle, Throttled};
-use forebay_core::{Nanos, Spec, SpecError};
+use forebay_core::{DeviceModel, Nanos, Spec, SpecError};
 
 use super::{ChosenVolume, VolumeType, spec};
 use crate::closed::Host;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::Knobs;
-use crate::price::Price;
+use crate::Price;
 
 /// The list price of a volume type.
 #[derive(Clone, Debug, Deserialize, PartialEq)]

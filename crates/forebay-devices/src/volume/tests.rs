@@ -1,4 +1,4 @@
-use forebay_core::device::list::DeviceModel;
+use forebay_core::DeviceModel;
 use forebay_core::device::throttled::{Count, Direction, Measure, Queues, Throttle};
 
 use super::*;

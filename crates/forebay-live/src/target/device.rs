@@ -54,7 +54,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::TargetOptions;
+    use crate::TargetOptions;
 
     #[test]
     fn files_of_one_folder_are_on_one_device() {

@@ -1,8 +1,8 @@
 use forebay_core::Lane;
 
 use super::*;
+use crate::TargetOptions;
 use crate::priority::REAL_TIME;
-use crate::target::TargetOptions;
 
 const LANE: Lane = 0;
 

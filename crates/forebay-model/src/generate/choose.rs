@@ -6,11 +6,11 @@
 use std::ops::Range;
 
 use super::{Mechanism, Mechanisms};
-use crate::chain::{Chain, GAPS};
+use crate::Model;
+use crate::chain::{Chain, Epoch, GAPS};
 use crate::class::Class;
 use crate::counts::Counts;
 use crate::dice::RandomSource;
-use crate::model::Model;
 use crate::space::Transitions;
 
 /// A constant added to observed and expected counts, so that combinations without observations
@@ -84,64 +84,84 @@ fn leads(to: &[u32]) -> Vec<(Range<usize>, usize)> {
     alike.collect()
 }
 
+/// Adds up the counts of all epochs, each in a list of `length`.
+fn total(chain: &Chain, length: usize, of: impl Fn(&Epoch) -> &Counts) -> Vec<f64> {
+    let mut sums = vec![0.0; length];
+    for &(at, count) in chain.epochs.iter().flat_map(|epoch| &of(epoch).0) {
+        sums[at as usize] += f64::from(count);
+    }
+    sums
+}
+
+fn sums(rows: &[Counts]) -> Vec<f64> {
+    rows.iter().map(|row| row.sum() as f64).collect()
+}
+
+/// How often each class was observed, and the number of requests.
+struct Observed {
+    counts: Vec<f64>,
+    all: f64,
+}
+
+impl Observed {
+    /// Returns the lifts of the combinations of a row and a class, given the frequency of each row;
+    /// 1 for each combination if they are off.
+    fn lifts(&self, rows: &[Counts], came: &[f64], is_on: bool) -> Vec<f32> {
+        let mut lifts = Vec::new();
+        for (row, came) in rows.iter().zip(came) {
+            let mut dense = vec![0.0; self.counts.len()];
+            row.0.iter().for_each(|&(at, count)| dense[at as usize] = f64::from(count));
+            let of = |(count, all): (f64, &f64)| match is_on {
+                true => lift(count, came * all / self.all),
+                false => 1.0,
+            };
+            lifts.extend(dense.into_iter().zip(&self.counts).map(of));
+        }
+        lifts
+    }
+
+    /// Returns for each class and transition the lift of the transition times its lift within the
+    /// class. `in_range` has the number of requests in each range.
+    fn moves(
+        &self,
+        chain: &Chain,
+        transitions: &Transitions,
+        in_range: &[f64],
+        is_on: bool,
+    ) -> Vec<f32> {
+        let mut expected = vec![0.0; transitions.count()];
+        for (from, count) in in_range.iter().enumerate() {
+            for (to, &transition) in transitions.from(from).iter().enumerate() {
+                expected[transition as usize] += count * in_range[to] / self.all;
+            }
+        }
+        let moved = sums(&chain.moves);
+        let by_row = self.lifts(&chain.moves, &moved, is_on);
+        let mut moves = turn(&by_row, transitions.count(), self.counts.len());
+        if is_on {
+            for row in moves.chunks_mut(moved.len().max(1)) {
+                for ((by_class, made), by_chance) in row.iter_mut().zip(&moved).zip(&expected) {
+                    *by_class *= lift(*made, *by_chance);
+                }
+            }
+        }
+        moves
+    }
+}
+
 impl Chooser {
     pub(super) fn new(model: &Model, on: Mechanisms) -> Chooser {
         let (chain, classes) = (&model.chain, model.classes.len());
         let ranges = model.volumes.ranges();
         let transitions = Transitions::new(&model.volumes);
-        let all = model.requests as f64;
-        let dense = |counts: &Counts, length: usize| {
-            let mut dense = vec![0.0; length];
-            counts.0.iter().for_each(|&(at, count)| dense[at as usize] = f64::from(count));
-            dense
-        };
-        let total = |of: &dyn Fn(&crate::chain::Epoch) -> &Counts, length| {
-            chain.epochs.iter().fold(vec![0.0; length], |mut sum, epoch| {
-                of(epoch).0.iter().for_each(|&(at, count)| sum[at as usize] += f64::from(count));
-                sum
-            })
-        };
-        let counts: Vec<f64> = total(&|epoch| &epoch.classes, classes);
-        let in_range: Vec<f64> = total(&|epoch| &epoch.ranges, ranges);
-        // Computes the lift of each combination, given the frequency of each row.
-        let lifts = |rows: &[Counts], came: &[f64], is_on: bool| -> Vec<f32> {
-            let row = |(row, &came): (&Counts, &f64)| {
-                let row = dense(row, classes);
-                (0..classes).map(move |class| (row[class], came, class)).collect::<Vec<_>>()
-            };
-            let lifts = rows.iter().zip(came).flat_map(row);
-            lifts
-                .map(|(count, came, class)| match is_on {
-                    true => lift(count, came * counts[class] / all),
-                    false => 1.0,
-                })
-                .collect()
-        };
-        let sums = |rows: &[Counts]| rows.iter().map(|row| row.sum() as f64).collect::<Vec<f64>>();
-        let moved = sums(&chain.moves);
-        let mut expected = vec![0.0; transitions.count()];
-        for from in 0..ranges {
-            for (to, &transition) in transitions.from(from).iter().enumerate() {
-                expected[transition as usize] += in_range[from] * in_range[to] / all;
-            }
-        }
-        let has_moves = on.has(Mechanism::Transitions);
-        let by_row = lifts(&chain.moves, &moved, has_moves);
-        let lifted = moved.iter().zip(&expected).map(|(&made, &by_chance)| match has_moves {
-            true => lift(made, by_chance),
-            false => 1.0,
-        });
-        let lifted: Vec<f32> = lifted.collect();
-        let mut moves = turn(&by_row, transitions.count(), classes);
-        for row in moves.chunks_mut(lifted.len().max(1)) {
-            row.iter_mut().zip(&lifted).for_each(|(by_class, lift)| *by_class *= lift);
-        }
-        let has_gaps = on.has(Mechanism::Gaps);
-        let by_range = lifts(
-            &chain.ranges,
-            &sums(&chain.ranges),
-            has_moves && on.has(Mechanism::RangeClasses),
-        );
+        let counts = total(chain, classes, |epoch| &epoch.classes);
+        let in_range = total(chain, ranges, |epoch| &epoch.ranges);
+        let unspent = counts.iter().map(|&count| count as f32).collect();
+        let observed = Observed { counts, all: model.requests as f64 };
+        let (has_moves, has_gaps) = (on.has(Mechanism::Transitions), on.has(Mechanism::Gaps));
+        let has_classes = has_moves && on.has(Mechanism::RangeClasses);
+        let lifts = |rows: &[Counts], is_on| observed.lifts(rows, &sums(rows), is_on);
+        let by_range = turn(&lifts(&chain.ranges, has_classes), ranges, classes);
         let mut left_of = vec![0.0; classes * ranges];
         for (range, row) in chain.ranges.iter().enumerate() {
             for &(class, count) in &row.0 {
@@ -160,16 +180,13 @@ impl Chooser {
             lent: vec![0.0; classes],
             left_ranges: vec![0.0; ranges],
             of_range: vec![0.0; ranges],
-            unspent: counts.iter().map(|&count| count as f32).collect(),
-            follows: lifts(&chain.follows, &counts, on.has(Mechanism::Follows)),
-            after: lifts(&chain.after, &sums(&chain.after), has_gaps),
-            before: lifts(&chain.before, &sums(&chain.before), has_gaps),
-            paces: lifts(&chain.paces, &sums(&chain.paces), has_gaps),
-            moves,
-            unlikely: turn(&by_range, ranges, classes)
-                .iter()
-                .map(|lift| 1.0 / lift.max(0.02))
-                .collect(),
+            unspent,
+            follows: observed.lifts(&chain.follows, &observed.counts, on.has(Mechanism::Follows)),
+            after: lifts(&chain.after, has_gaps),
+            before: lifts(&chain.before, has_gaps),
+            paces: lifts(&chain.paces, has_gaps),
+            moves: observed.moves(chain, &transitions, &in_range, has_moves),
+            unlikely: by_range.iter().map(|lift| 1.0 / lift.max(0.02)).collect(),
             left_of,
             left_in: in_range.iter().map(|&count| count as f32).collect(),
             weights: vec![0.0; classes.max(ranges)],

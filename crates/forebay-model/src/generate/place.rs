@@ -5,6 +5,7 @@ mod reuse;
 mod run;
 
 use super::{Mechanism, Mechanisms};
+use crate::Model;
 use crate::address::Space;
 use crate::bins::log2;
 use crate::class::{Class, PlaceKind};
@@ -12,7 +13,6 @@ use crate::counts::Bag;
 use crate::dice::RandomSource;
 use crate::ends::{ENDS_MAX, WHOLE};
 use crate::ground::BLOCK_BYTES;
-use crate::model::Model;
 use crate::sizes::Lengths;
 use crate::trail::Trail;
 

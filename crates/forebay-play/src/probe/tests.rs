@@ -1,5 +1,4 @@
-use forebay_core::Nanos;
-use forebay_core::device::list::DeviceModel;
+use forebay_core::{DeviceModel, Nanos};
 use forebay_live::{Emulated, VirtualClock};
 
 use super::*;

@@ -1,9 +1,9 @@
 //! Builds the page of all volume verbs.
 
 use forebay_core::stack::array::LOST_LISTED;
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{
+    Block, Cell, Column, Figure, KeyFigure, Page, Place, Row, Table, Tone, Unit, Verdict,
+};
 use forebay_volume::Opened;
 use forebay_words::plural::{counted, listed, verb};
 use forebay_words::quantities::bytes;
@@ -136,16 +136,15 @@ fn lost(answer: &VolumeAnswer) -> Vec<Block> {
     if answer.lost.is_empty() {
         return Vec::new();
     }
-    let mut table = Table::new([
-        Column::of("unit", Unit::Count),
-        Column::of("lost from byte", Unit::Count),
-        Column::of("bytes", Unit::Count),
-        Column::words("drives"),
-    ]);
-    table.rows.extend(answer.lost.iter().take(LISTED).map(|loss| {
-        let numbers = [loss.unit, loss.offset, loss.bytes].map(|it| Cell::Value(it as f64));
-        Row::new(numbers.into_iter().chain([numbers_or_none(&loss.drives).into()]))
-    }));
+    let table = Table::listing(
+        answer.lost.iter().take(LISTED),
+        &[
+            (Column::of("unit", Unit::Count), &|loss| loss.unit.into()),
+            (Column::of("lost from byte", Unit::Count), &|loss| loss.offset.into()),
+            (Column::of("bytes", Unit::Count), &|loss| loss.bytes.into()),
+            (Column::words("drives"), &|loss| numbers_or_none(&loss.drives).into()),
+        ],
+    );
     let more = answer.lost.len().saturating_sub(LISTED);
     let others = match (more, answer.lost_units > LOST_LISTED as u64) {
         (0, _) => None,

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::address::Address;
+use crate::Address;
 use crate::protocol::{GREETING, OPTION, OPTION_REPLY};
 
 /// How long the server may take for each answer.
@@ -133,7 +133,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::export::Export;
+    use crate::Export;
     use crate::handshake::negotiate;
 
     #[test]

@@ -8,8 +8,7 @@ use forebay_rig::Folder;
 use forebay_volume::{Create, create};
 
 use super::*;
-use crate::file;
-use crate::server::Server;
+use crate::{Server, file};
 
 /// A folder with disks of 64 MiB, a disk of odd size, a hard link, a volume and files that are not
 /// disks.

@@ -2,16 +2,15 @@
 
 use std::path::PathBuf;
 
-use forebay_core::contract::volume::VolumeOrder;
+use forebay_core::contract::VolumeOrder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::VERSION;
 use crate::driver::SOON;
 use crate::error::{Error, unfit};
-use crate::reread::Reloaded;
 use crate::running::Running;
-use crate::volume::ServedVolume;
+use crate::{Reloaded, ServedVolume};
 
 /// A command to a running server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

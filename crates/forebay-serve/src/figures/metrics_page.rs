@@ -1,11 +1,131 @@
 //! The figures as text for Prometheus.
 
-use forebay_metrics::Page;
+use forebay_metrics::{Metric, Page};
 
 use super::{
     BackFigures, DiskFigures, DriveFigures, ExportFigures, Figures, LateFigures, VolumeFigures,
     WindowFigures,
 };
+
+const EXPORT_METRICS: &[Metric<ExportFigures>] = &[
+    Metric::gauge("clients", "Clients that are connected.", |it| it.clients as f64),
+    Metric::gauge("requests_under_way", "Outstanding requests.", |it| it.under_way as f64),
+    Metric::counter("reads_total", "Successful reads.", |it| it.reads as f64),
+    Metric::counter("writes_total", "Successful writes.", |it| it.writes as f64),
+    Metric::counter("others_total", "Successful flushes, trims and other requests.", |it| {
+        it.others as f64
+    }),
+    Metric::counter("read_bytes_total", "Bytes read by successful reads.", |it| {
+        it.read_bytes as f64
+    }),
+    Metric::counter("written_bytes_total", "Bytes written by successful writes.", |it| {
+        it.written_bytes as f64
+    }),
+    Metric::counter("failed_total", "Requests that failed.", |it| it.failed as f64),
+    Metric::gauge("promised_iops", "The promised rate in requests a second.", |it| {
+        it.keep_iops as f64
+    }),
+    Metric::gauge("promised_within_seconds", "Within how long.", |it| {
+        it.within_ms.unwrap_or(0.0) / 1e3
+    }),
+    Metric::counter("kept_total", "Reads and writes covered by the promise.", |it| it.kept as f64),
+    Metric::counter(
+        "kept_in_time_total",
+        "Reads and writes covered by the promise that were in time.",
+        |it| it.kept_in_time as f64,
+    ),
+    Metric::gauge(
+        "oldest_request_seconds",
+        "Time since the oldest outstanding request arrived.",
+        |it| it.oldest_request_s,
+    ),
+    Metric::gauge(
+        "overdue_requests",
+        "Outstanding reads and writes that are covered by the promise and already late.",
+        |it| it.overdue as f64,
+    ),
+    Metric::counter(
+        "owed_total",
+        "Requests that were promised for the time during which requests waited.",
+        |it| it.owed,
+    ),
+    Metric::counter(
+        "received_total",
+        "Requests served while requests waited, counted as small ones.",
+        |it| it.received,
+    ),
+    Metric::gauge(
+        "promise_broken",
+        "1 if the promise was broken in the last minute, 0 if not.",
+        |it| f64::from(u8::from(it.broken.is_some())),
+    ),
+    Metric::counter("disk_seconds_total", "Disk time used by the export's requests.", |it| {
+        it.disk_s
+    }),
+    Metric::counter(
+        "clients_refused_total",
+        "Clients refused because too many were connected.",
+        |it| it.refused as f64,
+    ),
+];
+
+const DISK_METRICS: &[Metric<DiskFigures>] = &[
+    Metric::counter("reads_total", "Completed reads.", |it| it.reads as f64),
+    Metric::counter("writes_total", "Completed writes.", |it| it.writes as f64),
+    Metric::counter("others_total", "Flushes and trims of the disk.", |it| it.others as f64),
+    Metric::counter("moved_bytes_total", "Bytes read and written.", |it| it.moved_bytes as f64),
+    Metric::counter("failed_total", "I/Os that failed.", |it| it.failed as f64),
+    Metric::gauge("reads_failed_in_a_row", "Failed reads since the last successful one.", |it| {
+        it.reads_failed_in_a_row as f64
+    }),
+    Metric::gauge("writes_failed_in_a_row", "Failed writes since the last successful one.", |it| {
+        it.writes_failed_in_a_row as f64
+    }),
+    Metric::gauge(
+        "flushes_failed_in_a_row",
+        "Failed flushes since the last successful one.",
+        |it| it.flushes_failed_in_a_row as f64,
+    ),
+    Metric::gauge("oldest_io_seconds", "Since the oldest outstanding I/O started.", |it| {
+        it.oldest_io_s
+    }),
+    Metric::gauge(
+        "silent_seconds",
+        "Time without a completion while an I/O is outstanding.",
+        |it| it.silent_s,
+    ),
+    Metric::gauge("under_way", "Outstanding I/Os.", |it| it.under_way as f64),
+    Metric::counter("busy_seconds_total", "Seconds with an outstanding I/O.", |it| it.busy_s),
+];
+
+const VOLUME_METRICS: &[Metric<VolumeFigures>] = &[
+    Metric::gauge("all_units", "Units that the volume promises to store.", |it| {
+        it.all_units as f64
+    }),
+    Metric::gauge("drives", "Its drives.", |it| it.drives as f64),
+    Metric::gauge("drives_present", "Present drives.", |it| it.drives_present as f64),
+    Metric::gauge("care_units_left", "Units before a rebuild.", |it| it.care_units_left as f64),
+    Metric::gauge("lost_units", "Units with lost bytes.", |it| it.lost_units as f64),
+    Metric::gauge("lacks_room", "1 if drives have run out of space.", |it| it.lacks_room as f64),
+    Metric::gauge("lacking_chunks", "Chunks that are not on any drive.", |it| {
+        it.lacking_chunks as f64
+    }),
+    Metric::counter("drives_failed_total", "Drives that failed.", |it| it.drives_failed as f64),
+    Metric::counter("rotten_blocks_total", "Damaged blocks found.", |it| it.rotten_blocks as f64),
+    Metric::counter("repaired_chunks_total", "Chunks restored.", |it| it.repaired_chunks as f64),
+    Metric::counter("moved_chunks_total", "Chunks moved.", |it| it.moved_chunks as f64),
+    Metric::counter("checks_total", "Completed checks.", |it| it.checks as f64),
+    Metric::gauge("checking", "Whether a check is in progress.", |it| it.checking as f64),
+    Metric::gauge("records_left", "Records to be rewritten.", |it| it.records_left as f64),
+];
+
+const DRIVE_METRICS: &[Metric<DriveFigures>] = &[
+    Metric::gauge("present", "Whether the drive is present and in use.", |it| {
+        f64::from(u8::from(it.is_present))
+    }),
+    Metric::gauge("free_bytes", "Unused bytes.", |it| it.free_bytes as f64),
+    Metric::counter("faults_total", "I/Os that failed.", |it| it.faults as f64),
+];
 
 impl Figures {
     /// Formats the figures for Prometheus.
@@ -13,13 +133,14 @@ impl Figures {
         let mut page = Page::default();
         page.head("serve_uptime_seconds", "gauge", "Since the server started.");
         page.sample("serve_uptime_seconds", "", self.uptime_s);
-        page.head("serve_answers", "gauge", "1 if the disk or volume answered in time, 0 if not.");
         let answers = self.backs.iter().map(|back| (&back.name, 1.0));
-        for (back, value) in answers.chain(self.unanswered.iter().map(|back| (back, 0.0))) {
-            page.sample("serve_answers", &format!("{{back=\"{}\"}}", Page::label(back)), value);
-        }
+        let all = answers.chain(self.unanswered.iter().map(|back| (back, 0.0)));
+        page.metric(
+            ("serve_answers", "gauge", "1 if the disk or volume answered in time, 0 if not."),
+            all.map(|(back, value)| (format!("back=\"{}\"", Page::label(back)), value)),
+        );
         self.exports(&mut page);
-        self.disks(&mut page);
+        page.metrics("serve_disk_", DISK_METRICS, &self.disks());
         self.paces(&mut page);
         self.policies(&mut page);
         self.flashes(&mut page);
@@ -28,189 +149,69 @@ impl Figures {
     }
 
     fn exports(&self, page: &mut Page) {
-        type Of = fn(&ExportFigures) -> f64;
-        let figures: [(&str, &str, &str, Of); 19] = [
-            ("clients", "gauge", "Clients that are connected.", |one| one.clients as f64),
-            ("requests_under_way", "gauge", "Outstanding requests.", |one| one.under_way as f64),
-            ("reads_total", "counter", "Successful reads.", |one| one.reads as f64),
-            ("writes_total", "counter", "Successful writes.", |one| one.writes as f64),
-            ("others_total", "counter", "Successful flushes, trims and other requests.", |one| {
-                one.others as f64
-            }),
-            ("read_bytes_total", "counter", "Bytes read by successful reads.", |one| {
-                one.read_bytes as f64
-            }),
-            ("written_bytes_total", "counter", "Bytes written by successful writes.", |one| {
-                one.written_bytes as f64
-            }),
-            ("failed_total", "counter", "Requests that failed.", |one| one.failed as f64),
-            ("promised_iops", "gauge", "The promised rate in requests a second.", |one| {
-                one.keep_iops as f64
-            }),
-            ("promised_within_seconds", "gauge", "Within how long.", |one| {
-                one.within_ms.unwrap_or(0.0) / 1e3
-            }),
-            ("kept_total", "counter", "Reads and writes covered by the promise.", |one| {
-                one.kept as f64
-            }),
-            (
-                "kept_in_time_total",
-                "counter",
-                "Reads and writes covered by the promise that were \
-                in time.",
-                |one| one.kept_in_time as f64,
-            ),
-            (
-                "oldest_request_seconds",
-                "gauge",
-                "Time since the oldest outstanding request arrived.",
-                |one| one.oldest_request_s,
-            ),
-            (
-                "overdue_requests",
-                "gauge",
-                "Outstanding reads and writes that are covered by the promise \
-                and already late.",
-                |one| one.overdue as f64,
-            ),
-            (
-                "owed_total",
-                "counter",
-                "Requests that were promised for the time during which requests waited.",
-                |one| one.owed,
-            ),
-            (
-                "received_total",
-                "counter",
-                "Requests served while requests waited, counted as small ones.",
-                |one| one.received,
-            ),
-            (
-                "promise_broken",
-                "gauge",
-                "1 if the promise was broken in the last minute, 0 if not.",
-                |one| f64::from(u8::from(one.broken.is_some())),
-            ),
-            ("disk_seconds_total", "counter", "Disk time used by the export's requests.", |one| {
-                one.disk_s
-            }),
-            (
-                "clients_refused_total",
-                "counter",
-                "Clients refused because too many were connected.",
-                |one| one.refused as f64,
-            ),
-        ];
-        for (name, kind, help, of) in figures {
-            let name = format!("serve_{name}");
-            page.head(&name, kind, help);
-            for (labels, one) in self.labelled() {
-                page.sample(&name, &format!("{{{labels}}}"), of(one));
-            }
-        }
+        let exports = self.labelled();
+        page.metrics("serve_", EXPORT_METRICS, &exports);
         page.head(
             "serve_latency_seconds",
             "histogram",
             "Time from the arrival of a request to its answer.",
         );
-        for (labels, one) in self.labelled() {
+        for (labels, one) in &exports {
             let count = one.reads + one.writes;
             let bucket = |page: &mut Page, bound: &str, count: u64| {
-                let labels = format!("{{{labels},le=\"{bound}\"}}");
+                let labels = format!("{labels},le=\"{bound}\"");
                 page.sample("serve_latency_seconds_bucket", &labels, count as f64);
             };
             for (bound, count) in &one.latency_buckets {
                 bucket(page, &(bound / 1e3).to_string(), *count);
             }
             bucket(page, "+Inf", count);
-            page.sample("serve_latency_seconds_sum", &format!("{{{labels}}}"), one.latency_s);
-            page.sample("serve_latency_seconds_count", &format!("{{{labels}}}"), count as f64);
+            page.sample("serve_latency_seconds_sum", labels, one.latency_s);
+            page.sample("serve_latency_seconds_count", labels, count as f64);
         }
     }
 
-    /// Returns the exports with their identifying labels.
-    fn labelled(&self) -> impl Iterator<Item = (String, &ExportFigures)> {
-        self.backs.iter().flat_map(|back| {
-            let of = |one: &ExportFigures| {
-                let (back, export) = (Page::label(&back.name), Page::label(&one.name));
-                format!("back=\"{back}\",export=\"{export}\"")
-            };
-            back.exports.iter().map(move |one| (of(one), one))
-        })
+    /// Returns the exports with their labels.
+    fn labelled(&self) -> Vec<(String, &ExportFigures)> {
+        let of = |back: &str, one: &str| {
+            format!("back=\"{}\",export=\"{}\"", Page::label(back), Page::label(one))
+        };
+        let all =
+            self.backs.iter().flat_map(|back| back.exports.iter().map(move |one| (back, one)));
+        all.map(|(back, one)| (of(&back.name, &one.name), one)).collect()
     }
 
-    fn disks(&self, page: &mut Page) {
-        type Of = fn(&DiskFigures) -> f64;
-        let figures: [(&str, &str, &str, Of); 12] = [
-            ("reads_total", "counter", "Completed reads.", |one| one.reads as f64),
-            ("writes_total", "counter", "Completed writes.", |one| one.writes as f64),
-            ("others_total", "counter", "Flushes and trims of the disk.", |one| one.others as f64),
-            ("moved_bytes_total", "counter", "Bytes read and written.", |one| {
-                one.moved_bytes as f64
-            }),
-            ("failed_total", "counter", "I/Os that failed.", |one| one.failed as f64),
-            (
-                "reads_failed_in_a_row",
-                "gauge",
-                "Failed reads since the last successful one.",
-                |one| one.reads_failed_in_a_row as f64,
-            ),
-            (
-                "writes_failed_in_a_row",
-                "gauge",
-                "Failed writes since the last successful one.",
-                |one| one.writes_failed_in_a_row as f64,
-            ),
-            (
-                "flushes_failed_in_a_row",
-                "gauge",
-                "Failed flushes since the last successful one.",
-                |one| one.flushes_failed_in_a_row as f64,
-            ),
-            ("oldest_io_seconds", "gauge", "Since the oldest outstanding I/O started.", |one| {
-                one.oldest_io_s
-            }),
-            (
-                "silent_seconds",
-                "gauge",
-                "Time without a completion while an I/O is outstanding.",
-                |one| one.silent_s,
-            ),
-            ("under_way", "gauge", "Outstanding I/Os.", |one| one.under_way as f64),
-            ("busy_seconds_total", "counter", "Seconds with an outstanding I/O.", |one| one.busy_s),
-        ];
-        for (name, kind, help, of) in figures {
-            let name = format!("serve_disk_{name}");
-            page.head(&name, kind, help);
-            for back in &self.backs {
-                for one in &back.disks {
-                    page.sample(&name, &format!("{{{}}}", labels(back, one)), of(one));
-                }
-            }
-        }
+    /// Returns the disks with their labels.
+    fn disks(&self) -> Vec<(String, &DiskFigures)> {
+        let of = |back: &str, disk: &str| {
+            format!("back=\"{}\",disk=\"{}\"", Page::label(back), Page::label(disk))
+        };
+        let all =
+            self.backs.iter().flat_map(|back| back.disks.iter().map(move |disk| (back, disk)));
+        all.map(|(back, disk)| (of(&back.name, &disk.file), disk)).collect()
+    }
+
+    /// Returns what `of` finds in a disk or volume, with the labels of that disk or volume.
+    fn backs<'a, T>(
+        &'a self,
+        of: impl Fn(&'a BackFigures) -> Option<T>,
+    ) -> impl Iterator<Item = (String, T)> {
+        let label = |back: &BackFigures| format!("back=\"{}\"", Page::label(&back.name));
+        self.backs.iter().filter_map(move |back| Some((label(back), of(back)?)))
     }
 
     fn paces(&self, page: &mut Page) {
-        let all =
-            || self.backs.iter().filter_map(|back| Some((Page::label(&back.name), back.pace?)));
-        if all().next().is_none() {
-            return;
-        }
-        page.head("serve_pace_ratio", "gauge", "The share of each promise that is currently kept.");
-        for (back, pace) in all() {
-            page.sample("serve_pace_ratio", &format!("{{back=\"{back}\"}}"), pace.percent / 100.0);
-        }
-        page.head(
-            "serve_measured_iops",
-            "gauge",
-            "The measured rate of the disk in requests a \
-            second.",
-        );
-        for (back, pace) in all() {
-            let labels = format!("{{back=\"{back}\"}}");
-            pace.measured_iops
-                .iter()
-                .for_each(|iops| page.sample("serve_measured_iops", &labels, *iops));
+        let kept = "The share of each promise that is currently kept.";
+        let measured = "The measured rate of the disk in requests a second.";
+        if self.backs.iter().any(|back| back.pace.is_some()) {
+            page.metric(
+                ("serve_pace_ratio", "gauge", kept),
+                self.backs(|back| Some(back.pace?.percent / 100.0)),
+            );
+            page.metric(
+                ("serve_measured_iops", "gauge", measured),
+                self.backs(|back| back.pace?.measured_iops),
+            );
         }
     }
 
@@ -225,7 +226,7 @@ impl Figures {
         for back in &self.backs {
             let mut sample = |figure: &str, value: f64| {
                 let (back, figure) = (Page::label(&back.name), Page::label(figure));
-                page.sample(name, &format!("{{back=\"{back}\",figure=\"{figure}\"}}"), value);
+                page.sample(name, &format!("back=\"{back}\",figure=\"{figure}\""), value);
             };
             sample("switches", back.switches as f64);
             sample("last_pause_ms", back.last_pause_ms);
@@ -247,87 +248,38 @@ impl Figures {
 
     /// Adds the amount of data that only a flash has.
     fn flashes(&self, page: &mut Page) {
-        let dirty = || self.backs.iter().filter_map(|back| Some((back, back.dirty_blocks?)));
-        if dirty().next().is_none() {
-            return;
-        }
-        page.head("serve_dirty_blocks", "gauge", "Blocks that exist only on the flash.");
-        for (back, blocks) in dirty() {
-            let labels = format!("{{back=\"{}\"}}", Page::label(&back.name));
-            page.sample("serve_dirty_blocks", &labels, blocks as f64);
-        }
+        page.metric_if_any(
+            ("serve_dirty_blocks", "gauge", "Blocks that exist only on the flash."),
+            self.backs(|back| Some(back.dirty_blocks? as f64)),
+        );
     }
 
     fn volumes(&self, page: &mut Page) {
-        let volumes = || {
-            let of = |back: &'_ BackFigures| Some((Page::label(&back.name), back.volume.clone()?));
-            self.backs.iter().filter_map(of)
-        };
-        if volumes().next().is_none() {
+        let volumes: Vec<(String, &VolumeFigures)> =
+            self.backs(|back| back.volume.as_ref()).collect();
+        if volumes.is_empty() {
             return;
         }
-        page.head("serve_volume_units", "gauge", "Units written, by level.");
-        for (back, volume) in volumes() {
-            for (level, units) in &volume.units {
-                let labels = format!("{{back=\"{back}\",level=\"{level}\"}}");
-                page.sample("serve_volume_units", &labels, *units as f64);
-            }
-        }
-        type Of = fn(&VolumeFigures) -> u64;
-        let (gauge, counter) = ("gauge", "counter");
-        let figures: [(&str, &str, &str, Of); 14] = [
-            ("all_units", gauge, "Units that the volume promises to store.", |one| one.all_units),
-            ("drives", gauge, "Its drives.", |one| one.drives),
-            ("drives_present", gauge, "Present drives.", |one| one.drives_present),
-            ("care_units_left", gauge, "Units before a rebuild.", |one| one.care_units_left),
-            ("lost_units", gauge, "Units with lost bytes.", |one| one.lost_units),
-            ("lacks_room", gauge, "1 if drives have run out of space.", |one| one.lacks_room),
-            ("lacking_chunks", gauge, "Chunks that are not on any drive.", |one| {
-                one.lacking_chunks
-            }),
-            ("drives_failed_total", counter, "Drives that failed.", |one| one.drives_failed),
-            ("rotten_blocks_total", counter, "Damaged blocks found.", |one| one.rotten_blocks),
-            ("repaired_chunks_total", counter, "Chunks restored.", |one| one.repaired_chunks),
-            ("moved_chunks_total", counter, "Chunks moved.", |one| one.moved_chunks),
-            ("checks_total", counter, "Completed checks.", |one| one.checks),
-            ("checking", gauge, "Whether a check is in progress.", |one| one.checking),
-            ("records_left", gauge, "Records to be rewritten.", |one| one.records_left),
-        ];
-        for (name, kind, help, of) in figures {
-            let name = format!("serve_volume_{name}");
-            page.head(&name, kind, help);
-            for (back, volume) in volumes() {
-                page.sample(&name, &format!("{{back=\"{back}\"}}"), of(&volume) as f64);
-            }
-        }
-        let name = "serve_volume_work_ratio";
-        page.head(name, gauge, "The completed share of a rebuild, a check or a move.");
-        for (back, percent) in volumes().filter_map(|(back, one)| Some((back, one.work_percent?))) {
-            page.sample(name, &format!("{{back=\"{back}\"}}"), percent / 100.0);
-        }
-        type OfDrive = fn(&DriveFigures) -> u64;
-        let figures: [(&str, &str, &str, OfDrive); 3] = [
-            ("serve_drive_present", "gauge", "Whether the drive is present and in use.", |one| {
-                one.is_present.into()
-            }),
-            ("serve_drive_free_bytes", "gauge", "Unused bytes.", |one| one.free_bytes),
-            ("serve_drive_faults_total", "counter", "I/Os that failed.", |one| one.faults),
-        ];
-        for (name, kind, help, of) in figures {
-            page.head(name, kind, help);
-            for back in &self.backs {
-                for disk in &back.disks {
-                    let labels = format!("{{{}}}", labels(back, disk));
-                    disk.drive.iter().for_each(|one| page.sample(name, &labels, of(one) as f64));
-                }
-            }
-        }
+        let units = volumes.iter().flat_map(|(labels, volume)| {
+            volume
+                .units
+                .iter()
+                .map(move |(level, units)| (format!("{labels},level=\"{level}\""), *units as f64))
+        });
+        page.metric(("serve_volume_units", "gauge", "Units written, by level."), units);
+        page.metrics("serve_volume_", VOLUME_METRICS, &volumes);
+        page.metric(
+            (
+                "serve_volume_work_ratio",
+                "gauge",
+                "The completed share of a rebuild, a check or a move.",
+            ),
+            self.backs(|back| Some(back.volume.as_ref()?.work_percent? / 100.0)),
+        );
+        let disks = self.disks().into_iter();
+        let drives = disks.filter_map(|(labels, disk)| Some((labels, disk.drive.as_ref()?)));
+        page.metrics("serve_drive_", DRIVE_METRICS, &drives.collect::<Vec<_>>());
     }
-}
-
-/// Formats the labels that identify a disk.
-fn labels(back: &BackFigures, disk: &DiskFigures) -> String {
-    format!("back=\"{}\",disk=\"{}\"", Page::label(&back.name), Page::label(&disk.file))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use forebay_core::contract::near::suggestion;
+use forebay_core::contract::suggestion;
 
 /// Texts that are examples of right values.
 const EXAMPLES: [(&str, &str); 9] = [

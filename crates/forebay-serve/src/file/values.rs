@@ -2,9 +2,9 @@
 //! volumes are checked.
 
 use forebay_core::Nanos;
-use forebay_core::contract::near::suggestion;
+use forebay_core::contract::suggestion;
 
-use crate::config::Scrub;
+use crate::Scrub;
 use crate::protocol::PAYLOAD_MAX;
 
 /// Splits a quantity into number and unit.

@@ -12,19 +12,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
-use forebay_core::contract::policy::{AnyPolicy, Gauge};
-use forebay_core::contract::volume::{VolumeDrive, VolumeOrder};
+use forebay_core::contract::{AnyPolicy, Gauge, VolumeDrive, VolumeOrder};
 use forebay_core::{Fault, Nanos, Op, Outcome};
 use forebay_live::{Plug, SocketLanes};
 
 use super::volume::{Carried, EarlierCounts};
 use super::{Attachment, Front, JoiningDrive, PendingRequest, Streams};
-use crate::config::Named;
-use crate::export::Export;
 use crate::protocol::Header;
 use crate::record::{ClientTrace, Issued};
 use crate::tally::Tally;
 use crate::traces::TraceExchange;
+use crate::{Export, Named};
 
 /// How long a stopping server waits for clients that do not read their answers.
 const PATIENCE: Nanos = Nanos::from_millis(5000);

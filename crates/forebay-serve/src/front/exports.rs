@@ -6,9 +6,8 @@ use forebay_core::{BACKGROUND, Request};
 use forebay_live::{Plug, SocketLanes};
 
 use super::Front;
-use crate::config::Named;
 use crate::connection::Connection;
-use crate::export::Export;
+use crate::{Export, Named};
 
 /// Returns the names of exports, as streams of a trace.
 pub(super) fn names_of(exports: &[Export]) -> Vec<Arc<str>> {

@@ -1,6 +1,6 @@
 //! Determines which requests are refused before they begin, and with which error.
 
-use crate::export::Export;
+use crate::Export;
 use crate::handshake::Agreed;
 use crate::protocol::{Command, CommandFlags, Errno, Header, PAYLOAD_MAX};
 

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
-use forebay_core::contract::volume::{VolumeEvent, VolumeOrder, VolumeState};
+use forebay_core::contract::{VolumeEvent, VolumeOrder, VolumeState};
 use forebay_core::{Nanos, Op};
 use forebay_live::SocketLanes;
 use forebay_volume::Successor;
 
 use super::{Course, Front};
+use crate::Scrub;
 use crate::back::JoinedDrive;
-use crate::config::Scrub;
 use crate::figures::DiskFigures;
 
 /// The channel for an order's result: success, or why the order was not carried out.

@@ -4,13 +4,12 @@
 
 use std::sync::mpsc::Sender;
 
-use forebay_core::BACKGROUND;
-use forebay_core::contract::policy::Done;
+use forebay_core::{BACKGROUND, Done};
 use forebay_live::Watch;
 
 use super::*;
+use crate::Promise;
 use crate::back::CLIENTS_MAX;
-use crate::config::Promise;
 use crate::front::{Course, Order, PolicySetup, Switch, SwitchFailure};
 use crate::protocol::PAYLOAD_MAX;
 use crate::record::{Destination, Issued, RecordedTrace};

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Sender;
 
-use forebay_core::contract::policy::{AnyPolicy, Done};
+use forebay_core::contract::{AnyPolicy, Done};
 use forebay_core::{Bytes, Completion, Cx, Policy};
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Messages about events on a volume.
 
-use forebay_core::contract::volume::{VolumeEvent, VolumeState, VolumeWork};
+use forebay_core::contract::{VolumeEvent, VolumeState, VolumeWork};
 use forebay_words::plural::{counted, verb};
 use forebay_words::quantities;
 

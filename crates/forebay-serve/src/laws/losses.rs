@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_core::adapt::{BonusMalus, Costs, Factor, First};
 use forebay_core::catalog::{build, build_over_array};
-use forebay_core::contract::policy::{AnyPolicy, Gauge, GaugeOf};
+use forebay_core::contract::{AnyPolicy, Gauge, GaugeOf};
 use forebay_core::stack::array::{Array, Geometry, Level, Update};
 use forebay_core::stack::placed::Placed;
-use forebay_core::{Bytes, Completion};
-use forebay_core::{Cx, Lane, Nanos, Piece, Policy, Request};
+use forebay_core::{Bytes, Completion, Cx, Lane, Nanos, Piece, Policy, Request};
 use forebay_live::LEN_MAX;
 use forebay_rig::{Crash, Medium, Tear, Troubles};
 

@@ -10,7 +10,7 @@ use forebay_rig::{Crash, Medium, Troubles};
 
 use super::client::{Client, SECTOR};
 use super::{Arriving, export, serve_as};
-use crate::config::Named;
+use crate::Named;
 use crate::front::Order;
 
 const SECTORS: u64 = 256;

@@ -14,18 +14,17 @@ mod static_partition;
 use std::collections::VecDeque;
 
 use forebay_core::catalog::{DeviceSet, FlashLane, build_placed, volume_bytes};
-use forebay_core::contract::policy::{AnyPolicy, Gauge, GaugeOf};
-use forebay_core::device::list::DeviceModel;
+use forebay_core::contract::{AnyPolicy, Gauge, GaugeOf};
 use forebay_core::rtt::Rtt;
 use forebay_core::{
-    Completion, Device, Done, Flags, Nanos, Observer, Op, Policy, Request, Slots, Workload,
-    simulate,
+    Completion, Device, DeviceModel, Done, Flags, Nanos, Observer, Op, Policy, Request, Slots,
+    Workload, simulate,
 };
 use forebay_live::LEN_MAX;
 
 use super::longer;
 use crate::broken::is_short;
-use crate::config::{Back, Named, On, Promise};
+use crate::{Back, Named, On, Promise};
 
 /// A tenant that keeps `depth` requests of `len` bytes outstanding.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use forebay_core::catalog::build_over_array;
-use forebay_core::contract::volume::{VolumeOrder, VolumeState};
+use forebay_core::contract::{VolumeOrder, VolumeState};
 use forebay_core::stack::array::{Array, Geometry, Level};
 use forebay_core::{Lane, Policy};
 use forebay_live::LEN_MAX;

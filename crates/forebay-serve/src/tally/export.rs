@@ -4,9 +4,9 @@ use forebay_core::Nanos;
 use hdrhistogram::Histogram;
 
 use super::{LATENCY_MAX_US, empty};
-use crate::config::{Named, Promise};
 use crate::figures::ExportFigures;
 use crate::protocol::{Command, Header};
+use crate::{Named, Promise};
 
 /// The minimum time for which a latency counts as recent.
 const RECENT: Nanos = Nanos::from_millis(5000);

@@ -9,9 +9,10 @@ use super::paragraphs::inline;
 use super::plot::{Caption, Plot, in_both};
 use super::table::{Mark, table};
 use super::text::{escape, typeset};
-use crate::figure::Figure;
-use crate::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Section, Series, Tone};
-use crate::table::{CellText, RowMark, Table};
+use crate::{
+    Block, CellText, Chart, ChartAxis, ChartScale, Figure, Page, Place, RowMark, Section, Series,
+    Table, Tone,
+};
 
 /// The maximum number of rows shown of a table.
 const ROWS_MAX: usize = 500;
@@ -250,17 +251,11 @@ fn lines(chart: &Chart, caption: &Caption<'_>, size: (f64, f64)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Unit;
-    use crate::page::{KeyFigure, Verdict};
-    use crate::table::{Cell, Column, Row};
+    use crate::{Cell, Column, KeyFigure, Row, Unit, Verdict};
 
     fn chart(id: &str, is_half: bool) -> Block {
-        let axis = |name: &str, unit, scale, labels_per| ChartAxis {
-            name: name.into(),
-            unit,
-            labels_per,
-            scale,
-        };
+        let axis =
+            |name: &str, unit, scale, labels_per| ChartAxis::new(name, unit, labels_per, scale);
         Block::Chart(Chart {
             id: id.into(),
             title: "Capacity".into(),

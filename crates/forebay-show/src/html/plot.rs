@@ -234,12 +234,6 @@ impl Plot {
         self.picture.add(markup);
     }
 
-    /// Adds text at a point, given by its values on the axes and offset by `moved` picture units.
-    pub fn label(&mut self, (x, y): (f64, f64), moved: (f64, f64), class: &str, text: &str) {
-        let (x, y) = (self.x.at(x) + moved.0, self.y.at(y) + moved.1);
-        self.picture.label(x, y, class, text);
-    }
-
     /// Completes the picture, and returns it as SVG.
     pub fn finish(mut self) -> String {
         if self.is_zoomable {

@@ -4,7 +4,7 @@
 //! than the page can be scrolled with the keyboard. The row that answers the page's question is
 //! always marked in the same way.
 
-use super::text::{NONE, escape};
+use super::text::NONE;
 
 /// The placeholder for a table's name. The code that places the table replaces it:
 /// [`super::document::section`] by its title, or [`named`] by another name. Text from outside
@@ -26,14 +26,6 @@ pub enum Mark {
     Best(String),
     /// The row is not highlighted, but has a badge after its name.
     Badge(String),
-}
-
-impl Mark {
-    /// Returns the mark for a row, which is the answer if `is_best`; `why` is the reason in one
-    /// word.
-    pub fn best(why: &str, is_best: bool) -> Mark {
-        if is_best { Mark::Best(why.to_string()) } else { Mark::Plain }
-    }
 }
 
 /// A row of a table: its mark, and its cells as markup. The first cell is the row's name.
@@ -104,11 +96,6 @@ fn read(markup: &str) -> String {
     markup.chars().filter(|&character| is_read(character)).collect::<String>().trim().to_string()
 }
 
-/// Escapes headings, which turns them into markup.
-pub fn headings(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| escape(name)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,7 +117,7 @@ mod tests {
         // A column with as many words as figures counts as words. Texts that take the place of a
         // figure count as neither.
         assert_eq!(columns, [false, true, false, false]);
-        let table = table(&headings(&["", "needs", "time", "less"]), &rows);
+        let table = table(&["", "needs", "time", "less"].map(String::from), &rows);
         assert!(
             table.contains(
                 "<th scope=\"col\" class=\"words\">needs</th><th scope=\"col\">time</th>"
@@ -145,9 +132,8 @@ mod tests {
     #[test]
     fn the_answer_stands_out_and_says_why() {
         let row = |mark: Mark| (mark, vec!["<i>a</i>".to_string(), "1".into()]);
-        let rows =
-            [Mark::best("least", true), Mark::best("least", false), Mark::Badge("today".into())];
-        let table = table(&headings(&["a", "b"]), &rows.map(row));
+        let rows = [Mark::Best("least".into()), Mark::Plain, Mark::Badge("today".into())];
+        let table = table(&["a", "b"].map(String::from), &rows.map(row));
         let shown: Vec<&str> = table.lines().filter(|line| line.starts_with("<tr")).collect();
         assert!(shown[0].starts_with("<tr class=\"best\">"), "{table}");
         assert!(shown[0].contains("</i> <span class=\"badge\">least</span></th>"), "{table}");

@@ -89,29 +89,9 @@ pub fn seconds(s: f64) -> String {
     typeset(&quantities::seconds(s))
 }
 
-/// Formats a time in milliseconds.
-pub fn millis(ms: f64) -> String {
-    seconds(ms / 1e3)
-}
-
-/// Formats a time in milliseconds that the user chose, with all its digits.
-pub fn bound(ms: f64) -> String {
-    typeset(&quantities::bound(ms))
-}
-
 /// Formats a size in binary units.
 pub fn bytes(bytes: f64) -> String {
     typeset(&quantities::bytes(bytes))
-}
-
-/// Formats a data rate.
-pub fn rate(bytes_per_s: f64) -> String {
-    typeset(&quantities::rate(bytes_per_s))
-}
-
-/// Formats an energy.
-pub fn joules(j: f64) -> String {
-    typeset(&quantities::joules(j))
 }
 
 /// Formats a share as a percentage.
@@ -153,7 +133,6 @@ mod tests {
         assert_eq!(seconds(2e-5), "20.0\u{a0}µs");
         assert_eq!(seconds(86_400.0), "24.0\u{a0}h");
         assert_eq!(bytes(1536.0), "1.50\u{a0}KiB");
-        assert_eq!(joules(12_345.0), "12.3\u{a0}kJ");
         assert_eq!(percent(0.2345), "23.4\u{a0}%");
         assert_eq!(percent(-0.011), "−1.10\u{a0}%");
     }

@@ -7,8 +7,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use crate::OperationError;
 use crate::executor::{Signal, Work};
-use crate::operation::OperationError;
 use crate::record::{Key, Record};
 
 use super::Engine;

@@ -5,10 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::frame::{Frame, FrameKind, HEAD};
-use crate::operation::{Checked, Loss, OperationError, PutSpan};
 use crate::record::{Key, Record};
 use crate::root::Change;
 use crate::segment::{self, Keys, Node, Origin, Place, len_max};
+use crate::{Checked, Loss, OperationError, PutSpan};
 
 use super::Engine;
 use super::hole::Hole;

@@ -2,8 +2,8 @@
 
 use forebay_core::{Fault, Lane};
 
+use crate::OperationError;
 use crate::executor::Io;
-use crate::operation::OperationError;
 
 use super::{Engine, Stage, State};
 

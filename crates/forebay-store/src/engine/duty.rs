@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use forebay_core::Nanos;
 
-use crate::operation::OperationError;
+use crate::OperationError;
 use crate::root::Change;
 
 use super::log::Log;

@@ -6,11 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::batch::{FoundLog, Gap};
-use crate::filter;
-use crate::operation::{Loss, OperationError, PutSpan};
-use crate::record::Key;
 use crate::root::Change;
 use crate::summary::{BatchSummary, KeySet};
+use crate::{Key, Loss, OperationError, PutSpan, filter};
 
 use super::{Engine, PUT_MAX};
 

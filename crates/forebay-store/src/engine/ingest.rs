@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use forebay_core::Nanos;
 
+use crate::Answer;
 use crate::batch::{BATCH_HEAD, Batch, STRETCH_HEAD, Stretch};
 use crate::frame::BLOCK;
-use crate::operation::Answer;
 use crate::record::Record;
 use crate::summary::BatchSummary;
 

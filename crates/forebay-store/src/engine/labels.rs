@@ -3,8 +3,7 @@
 //! current one.
 
 use crate::frame::BLOCK;
-use crate::layout::Layout;
-use crate::operation::OperationError;
+use crate::{Layout, OperationError};
 
 use super::Engine;
 

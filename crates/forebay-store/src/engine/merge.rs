@@ -8,8 +8,8 @@
 
 use std::rc::Rc;
 
-use crate::operation::OperationError;
-use crate::record::Key;
+use crate::OperationError;
+use crate::record::{Key, Record};
 use crate::segment::{Keys, Origin, len_max};
 
 use super::ahead::Ahead;
@@ -28,6 +28,18 @@ const DEAD_LEAST: f64 = 0.05;
 
 /// The space reserved for a segment of a merge, relative to its target size.
 const ROOM: f64 = 1.25;
+
+/// Returns the keys after `done` up to `upto`, up to which the merge is done then.
+fn keys_upto(done: &mut Option<Key>, upto: Option<Key>) -> Keys {
+    Keys { after: std::mem::replace(done, upto.clone()), upto }
+}
+
+/// Returns the key at which a merge ends, because no input owns any key beyond it.
+fn end_of(inputs: &[Rc<Run>]) -> Option<Key> {
+    let last = inputs.iter().filter_map(|run| run.parts.last());
+    let ends = last.map(|part| part.keys.upto.clone());
+    ends.max_by_key(|upto| (upto.is_none(), upto.clone())).flatten()
+}
 
 /// The age range of a run: its first and its last log.
 type Ages = (u64, u64);
@@ -192,15 +204,8 @@ impl Engine {
             && !state.denied_logs.iter().any(|denied| *denied < log)
     }
 
-    async fn merge(self: &Rc<Self>, merge: Merge) -> Result<(), OperationError> {
-        let Merge { origin, mut done, inputs } = merge;
-        let ages = origin.ages;
-        let is_oldest = self.is_oldest(&self.state.borrow(), ages.0);
-        let from = done.as_ref().map_or_else(|| Key::from([]), |done| after(done));
-        // The other half is for records that are already buffered.
-        let ahead = self.config.merge_bytes / 2 / inputs.len().max(1) as u64;
-        let mut streams: Vec<Ahead> =
-            inputs.iter().map(|run| Ahead::new(self, run, &from, ahead)).collect();
+    /// Returns the maximum size of an output of a merge.
+    fn output_room(&self, inputs: &[Rc<Run>]) -> u64 {
         let total = |of: fn(&crate::segment::Shape) -> u64| -> u64 {
             let parts = inputs.iter().flat_map(|run| &run.parts);
             parts.map(|part| of(&part.segment.described.shape)).sum()
@@ -210,11 +215,20 @@ impl Engine {
         let of = |count: u64| (count as f64 * share) as u64 + 1;
         let (records, keys) = (total(|shape| shape.records), total(|shape| shape.key_bytes));
         // If these keys are longer than average, the segment ends a little earlier.
-        let room = len_max(of(bytes), of(records), of(keys), keys / records.max(1) + 1);
-        // No input owns any key beyond this one, so the merge ends there.
-        let ends =
-            inputs.iter().filter_map(|run| run.parts.last()).map(|part| part.keys.upto.clone());
-        let end = ends.max_by_key(|upto| (upto.is_none(), upto.clone())).flatten();
+        len_max(of(bytes), of(records), of(keys), keys / records.max(1) + 1)
+    }
+
+    async fn merge(self: &Rc<Self>, merge: Merge) -> Result<(), OperationError> {
+        let Merge { origin, mut done, inputs } = merge;
+        let ages = origin.ages;
+        let is_oldest = self.is_oldest(&self.state.borrow(), ages.0);
+        let from = done.as_ref().map_or_else(|| Key::from([]), |done| after(done));
+        // The other half is for records that are already buffered.
+        let ahead = self.config.merge_bytes / 2 / inputs.len().max(1) as u64;
+        let mut streams: Vec<Ahead> =
+            inputs.iter().map(|run| Ahead::new(self, run, &from, ahead)).collect();
+        let room = self.output_room(&inputs);
+        let end = end_of(&inputs);
         // The streams keep the segments that they still have to read.
         drop(inputs);
         let mut writing: Option<Writing> = None;
@@ -222,12 +236,10 @@ impl Engine {
         let mut work = self.work();
         loop {
             let next = newest(&mut streams).await?;
-            let is_end = next.is_none();
             if writing.as_ref().is_some_and(|to| to.len() >= self.segment_bytes())
                 && let (Some(last), Some(next)) = (&last, &next)
             {
-                let upto = Some(between(last, &next.key));
-                let keys = Keys { after: std::mem::replace(&mut done, upto.clone()), upto };
+                let keys = keys_upto(&mut done, Some(between(last, &next.key)));
                 self.end_output(writing.take(), origin, keys).await?;
                 if self.smaller(&self.state.borrow(), ages).is_some() {
                     // A later merge continues here.
@@ -237,55 +249,57 @@ impl Engine {
             if self.state.borrow().is_closing || self.state.borrow().is_repairing {
                 return Ok(());
             }
-            if let Some(record) = next {
-                pass(&mut streams, &record.key);
-                let compared = 1 + streams.len() / 16;
-                work.did(record.size(), compared).await;
-                let is_kept = record.value.is_some() || !is_oldest;
-                if is_kept
-                    && let Some(last) = &last
-                    && let Some(full) = writing.take_if(|to| !to.has_room(&record))
-                {
-                    let upto = Some(between(last, &record.key));
-                    let keys = Keys { after: std::mem::replace(&mut done, upto.clone()), upto };
-                    self.end_output(Some(full), origin, keys).await?;
-                }
-                let before =
-                    last.replace(record.key.clone()).filter(|key| done.as_ref() < Some(key));
-                if is_kept {
-                    let to = match &mut writing {
-                        Some(writing) => writing,
-                        None => {
-                            let least = len_max(record.size() as u64, 1, 1, 1);
-                            let mut begun = self.begin_output(room, least).await;
-                            if begun.as_ref().err() == Some(&OperationError::Full)
-                                && let Some(before) = before
-                            {
-                                // Records deleted up to this key free their space.
-                                let upto = Some(between(&before, &record.key));
-                                let keys = Keys {
-                                    after: std::mem::replace(&mut done, upto.clone()),
-                                    upto,
-                                };
-                                self.end_output(None, origin, keys).await?;
-                                begun = self.begin_output(room, least).await;
-                            }
-                            writing.insert(begun?)
-                        }
-                    };
-                    if to.is_due(&record) {
-                        self.idle(to.disk()).await;
-                    }
-                    to.push(&record).await?;
-                }
-            }
-            if is_end {
-                let keys = Keys { after: done, upto: end };
-                self.end_output(writing.take(), origin, keys).await?;
+            let Some(record) = next else {
+                self.end_output(writing.take(), origin, keys_upto(&mut done, end)).await?;
                 self.state.borrow_mut().figures.merges += 1;
                 return Ok(());
+            };
+            pass(&mut streams, &record.key);
+            work.did(record.size(), 1 + streams.len() / 16).await;
+            let is_kept = record.value.is_some() || !is_oldest;
+            if is_kept
+                && let Some(last) = &last
+                && let Some(full) = writing.take_if(|to| !to.has_room(&record))
+            {
+                let keys = keys_upto(&mut done, Some(between(last, &record.key)));
+                self.end_output(Some(full), origin, keys).await?;
+            }
+            let before = last.replace(record.key.clone()).filter(|key| done.as_ref() < Some(key));
+            if !is_kept {
+                continue;
+            }
+            if writing.is_none() {
+                let begun = self.begin_with(&record, before.as_ref(), (room, origin), &mut done);
+                writing = Some(begun.await?);
+            }
+            if let Some(to) = &mut writing {
+                if to.is_due(&record) {
+                    self.idle(to.disk()).await;
+                }
+                to.push(&record).await?;
             }
         }
+    }
+
+    /// Begins a segment whose first record is `record`. If there is no space, the records deleted up
+    /// to the key `before` free theirs first.
+    async fn begin_with(
+        self: &Rc<Self>,
+        record: &Record,
+        before: Option<&Key>,
+        (room, origin): (u64, Origin),
+        done: &mut Option<Key>,
+    ) -> Result<Writing, OperationError> {
+        let least = len_max(record.size() as u64, 1, 1, 1);
+        let begun = self.begin_output(room, least).await;
+        if begun.as_ref().err() == Some(&OperationError::Full)
+            && let Some(before) = before
+        {
+            let keys = keys_upto(done, Some(between(before, &record.key)));
+            self.end_output(None, origin, keys).await?;
+            return self.begin_output(room, least).await;
+        }
+        begun
     }
 
     /// Begins a segment on an idle disk: of the disks with at least half of the maximum free space,

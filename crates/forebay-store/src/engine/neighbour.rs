@@ -7,8 +7,8 @@
 
 use std::rc::Rc;
 
+use crate::OperationError;
 use crate::frame::pad;
-use crate::operation::OperationError;
 use crate::root::{Change, StartedLog};
 use crate::segment::put_filter;
 

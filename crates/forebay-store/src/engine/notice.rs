@@ -2,7 +2,7 @@
 
 use forebay_core::{Fault, Nanos};
 
-use crate::operation::OperationError;
+use crate::OperationError;
 
 use super::Engine;
 

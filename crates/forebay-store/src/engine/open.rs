@@ -11,9 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use crate::OperationError;
 use crate::filter::Filter;
 use crate::frame::{BLOCK, Frame, FrameKind};
-use crate::operation::OperationError;
 use crate::root::{Change, Root};
 use crate::segment::{self, Described, Node};
 

@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+use crate::OperationError;
 use crate::executor::{Io, Pending};
 use crate::filter::Filter;
 use crate::frame::BLOCK;
-use crate::operation::OperationError;
 use crate::record::Record;
 use crate::root::{Change, Root};
 use crate::segment::{Described, Keys, Origin, Writer};

@@ -4,10 +4,8 @@
 
 use std::rc::Rc;
 
-use crate::filter;
-use crate::operation::OperationError;
-use crate::record::{Key, Value};
 use crate::segment::{self, Node, Place};
+use crate::{Key, OperationError, Value, filter};
 
 use super::Engine;
 use super::log::Log;

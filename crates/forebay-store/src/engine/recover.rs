@@ -15,14 +15,13 @@ use std::rc::Rc;
 use forebay_core::Fault;
 
 use crate::batch::{Content, FoundBatch, FoundLog, ReadBatch, Stretch};
-use crate::config::Transformation;
 use crate::filter::Filter;
 use crate::frame::{BLOCK, Fields, Frame, FrameKind};
-use crate::operation::OperationError;
 use crate::record::Record;
 use crate::root::StartedLog;
 use crate::segment::{Described, Keys, Shape};
 use crate::summary::BatchSummary;
+use crate::{OperationError, Transformation};
 
 use super::hole::{BatchSummaries, Hole};
 use super::log::Log;

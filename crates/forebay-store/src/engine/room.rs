@@ -12,10 +12,9 @@ use std::rc::Rc;
 
 use forebay_core::Nanos;
 
-use crate::config::Transformation;
 use crate::frame::BLOCK;
-use crate::operation::OperationError;
 use crate::segment::len_max;
+use crate::{OperationError, Transformation};
 
 use super::ingest::{batch_len, is_deletion, is_outsize, size};
 use super::log::Log;

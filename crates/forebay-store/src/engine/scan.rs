@@ -6,8 +6,8 @@
 
 use std::rc::Rc;
 
-use crate::operation::{OperationError, Page};
 use crate::record::{Key, Record};
+use crate::{OperationError, Page};
 
 use super::hole::Hole;
 use super::log::Log;
@@ -241,10 +241,8 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
     use crate::executor::Executor;
-    use crate::layout::Layout;
-    use crate::operation::Operation;
+    use crate::{Config, Layout, Operation};
 
     fn engine() -> Rc<Engine> {
         let layout = |disk| Layout {

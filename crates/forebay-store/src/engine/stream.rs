@@ -8,9 +8,8 @@ use std::rc::Rc;
 
 use crate::executor::{Io, Pending, Work, together};
 use crate::frame::{BLOCK, Frame, FrameKind, HEAD};
-use crate::operation::OperationError;
 use crate::record::{Key, Record};
-use crate::segment;
+use crate::{OperationError, segment};
 
 use super::Engine;
 use super::version::{Part, Run, Segment};

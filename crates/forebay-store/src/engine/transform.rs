@@ -8,11 +8,10 @@ use std::rc::Rc;
 
 use forebay_core::{Fault, Nanos};
 
-use crate::config::Transformation;
 use crate::executor::Io;
-use crate::operation::OperationError;
 use crate::record::{Key, bound};
 use crate::segment::{Keys, Origin};
+use crate::{OperationError, Transformation};
 
 use super::log::Log;
 use super::publish::Writing;

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use forebay_core::Fault;
 
+use crate::OperationError;
 use crate::frame::BLOCK;
-use crate::operation::OperationError;
 
 use super::Engine;
 

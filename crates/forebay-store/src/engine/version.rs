@@ -14,11 +14,10 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 use crate::filter::Filter;
-use crate::operation::OperationError;
-use crate::record::Key;
 use crate::root::Entry;
 use crate::segment::{Described, Keys, Node, Origin};
 use crate::space::Space;
+use crate::{Key, OperationError};
 
 use super::hole::Hole;
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::Key;
+use crate::Key;
 
 use super::page::{Content, Entry, Extent, Page};
 

@@ -1,6 +1,6 @@
 //! The CLIENT command: the identity of a connection.
 
-use crate::record::Value;
+use crate::Value;
 
 use super::reply::Reply;
 use super::table::{repeated, unknown_part, wrong_count};

@@ -13,8 +13,7 @@ use super::reply::{Reply, array_head};
 use super::session::{Pending, Running, Session, answered, error_reply, value_or_error};
 use super::unfinished::{Pace, Part};
 use super::{Serving, TICK};
-use crate::operation::Answer;
-use crate::store::OperationResult;
+use crate::{Answer, OperationResult};
 
 /// How long a stopping server waits for a client that reads slowly.
 const DEAF_AT_THE_END: Duration = Duration::from_secs(5);

@@ -3,8 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::advice::advice;
-use crate::engine::DiskHealth;
-use crate::store::Status;
+use crate::{DiskHealth, Status};
 
 use super::Serving;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use forebay_metrics::{Page, Pages};
+use forebay_metrics::{Metric, Page, Pages};
 
-use crate::engine::DiskHealth;
+use crate::{DiskHealth, Figures, Status};
 
 use super::Serving;
 
@@ -74,125 +74,120 @@ impl Pages for StorePages {
     }
 }
 
+/// The metrics of the state of a store.
+const GAUGES: &[Metric<Status>] = &[
+    Metric::gauge(
+        "records",
+        "Number of records; replaced ones count until they are merged.",
+        |it| it.records as f64,
+    ),
+    Metric::gauge("segment_bytes", "Bytes of segments.", |it| it.segment_totals.0 as f64),
+    Metric::gauge("segment_bytes_max", "Maximum number of bytes in segments.", |it| {
+        it.figures.segment_bytes_max as f64
+    }),
+    Metric::gauge("runs", "Runs of segments.", |it| it.segment_totals.1 as f64),
+    Metric::gauge("runs_max", "Maximum number of runs.", |it| it.figures.runs_max as f64),
+    Metric::gauge(
+        "merge_debt",
+        "Number of runs relative to the maximum; from 0.5 on puts are slowed, at 1 they wait.",
+        |it| it.figures.merge_debt,
+    ),
+    Metric::gauge(
+        "saturated",
+        "1 if sorting cannot keep up, regardless of the length of logs.",
+        |it| f64::from(u8::from(it.figures.is_saturated)),
+    ),
+    Metric::gauge("losses", "Key ranges known to be unreadable.", |it| it.losses.len() as f64),
+];
+
+/// The metrics of the work of a store since it was opened.
+const COUNTERS: &[Metric<Figures>] = &[
+    Metric::counter("put_bytes_total", "Bytes that clients put, keys included.", |it| {
+        it.put_bytes as f64
+    }),
+    Metric::counter("logged_bytes_total", "Bytes of batches in logs.", |it| it.logged_bytes as f64),
+    Metric::counter("batches_total", "Batches in logs.", |it| it.batches as f64),
+    Metric::counter("logs_total", "Finished logs.", |it| it.logs as f64),
+    Metric::counter("logging_seconds_total", "Time spent writing logs.", |it| {
+        it.logging.as_secs_f64()
+    }),
+    Metric::counter("transformations_total", "Logs sorted into segments.", |it| {
+        it.transformations as f64
+    }),
+    Metric::counter("transformed_bytes_total", "Bytes of segments made from logs.", |it| {
+        it.transformed_bytes as f64
+    }),
+    Metric::counter(
+        "transforming_seconds_total",
+        "Time from the end of a log to its segment.",
+        |it| it.transforming.as_secs_f64(),
+    ),
+    Metric::counter("merges_total", "Finished merges.", |it| it.merges as f64),
+    Metric::counter("merged_bytes_total", "Bytes written by merges.", |it| it.merged_bytes as f64),
+    Metric::counter(
+        "stalls_total",
+        "Number of times that puts waited because no log had space.",
+        |it| it.stalls as f64,
+    ),
+    Metric::counter("overlaps_total", "Number of times that duty passed to a busy disk.", |it| {
+        it.overlaps as f64
+    }),
+    Metric::counter("held_back_seconds_total", "Time that puts waited for merges.", |it| {
+        it.merge_delay.as_secs_f64()
+    }),
+];
+
 /// Formats all metrics.
 fn text(serving: &Serving) -> String {
     let status = serving.store.status();
-    let figures = status.figures;
+    let counts = &serving.counts;
     let mut page = Page::default();
     page.head("connections", "gauge", "Connected clients.");
     page.sample("connections", "", serving.connections.load(Ordering::Relaxed) as f64);
-    page.head("commands_total", "counter", "Commands of clients.");
-    for (name, count) in COMMANDS.iter().zip(&serving.counts.commands) {
-        let label = format!("{{command=\"{name}\"}}");
-        page.sample("commands_total", &label, count.load(Ordering::Relaxed) as f64);
-    }
-    histogram(
-        &mut page,
-        "put_seconds",
-        "Time from the start of a write to its answer.",
-        &serving.counts.puts,
-    );
-    histogram(
-        &mut page,
-        "get_seconds",
-        "Time from the start of a read to its answer.",
-        &serving.counts.gets,
-    );
-    page.head("disk_stage", "gauge", "1 for the current stage of a disk.");
-    for (disk, stage) in (1..).zip(status.stage_names()) {
-        for of in ["idle", "log", "read-log", "write-tree"] {
-            let label = format!("{{disk=\"{disk}\",stage=\"{of}\"}}");
-            page.sample("disk_stage", &label, f64::from(u8::from(of == stage)));
-        }
-    }
+    let commands = COMMANDS
+        .iter()
+        .zip(&counts.commands)
+        .map(|(name, count)| (format!("command=\"{name}\""), count.load(Ordering::Relaxed) as f64));
+    page.metric(("commands_total", "counter", "Commands of clients."), commands);
+    let help = "Time from the start of a write to its answer.";
+    histogram(&mut page, "put_seconds", help, &counts.puts);
+    let help = "Time from the start of a read to its answer.";
+    histogram(&mut page, "get_seconds", help, &counts.gets);
+    let stages = (1..).zip(status.stage_names()).flat_map(|(disk, stage)| {
+        ["idle", "log", "read-log", "write-tree"].map(|of| {
+            let labels = format!("disk=\"{disk}\",stage=\"{of}\"");
+            (labels, f64::from(u8::from(of == stage)))
+        })
+    });
+    page.metric(("disk_stage", "gauge", "1 for the current stage of a disk."), stages);
     health(&mut page, &status.health);
-    for (name, value, help) in [
-        (
-            "records",
-            status.records as f64,
-            "Number of records; replaced ones count until they are merged.",
-        ),
-        ("segment_bytes", status.segment_totals.0 as f64, "Bytes of segments."),
-        (
-            "segment_bytes_max",
-            figures.segment_bytes_max as f64,
-            "Maximum number of bytes in segments.",
-        ),
-        ("runs", status.segment_totals.1 as f64, "Runs of segments."),
-        ("runs_max", figures.runs_max as f64, "Maximum number of runs."),
-        (
-            "merge_debt",
-            figures.merge_debt,
-            "Number of runs relative to the maximum; from 0.5 on puts are slowed, at 1 they wait.",
-        ),
-        (
-            "saturated",
-            f64::from(u8::from(figures.is_saturated)),
-            "1 if sorting cannot keep up, regardless of the length of logs.",
-        ),
-        ("losses", status.losses.len() as f64, "Key ranges known to be unreadable."),
-    ] {
-        page.head(name, "gauge", help);
-        page.sample(name, "", value);
-    }
-    for (name, value, help) in [
-        ("put_bytes", figures.put_bytes as f64, "Bytes that clients put, keys included."),
-        ("logged_bytes", figures.logged_bytes as f64, "Bytes of batches in logs."),
-        ("batches", figures.batches as f64, "Batches in logs."),
-        ("logs", figures.logs as f64, "Finished logs."),
-        ("logging_seconds", figures.logging.as_secs_f64(), "Time spent writing logs."),
-        ("transformations", figures.transformations as f64, "Logs sorted into segments."),
-        (
-            "transformed_bytes",
-            figures.transformed_bytes as f64,
-            "Bytes of segments made from logs.",
-        ),
-        (
-            "transforming_seconds",
-            figures.transforming.as_secs_f64(),
-            "Time from the end of a log to its segment.",
-        ),
-        ("merges", figures.merges as f64, "Finished merges."),
-        ("merged_bytes", figures.merged_bytes as f64, "Bytes written by merges."),
-        (
-            "stalls",
-            figures.stalls as f64,
-            "Number of times that puts waited because no log had \
-            space.",
-        ),
-        ("overlaps", figures.overlaps as f64, "Number of times that duty passed to a busy disk."),
-        (
-            "held_back_seconds",
-            figures.merge_delay.as_secs_f64(),
-            "Time that puts waited for merges.",
-        ),
-    ] {
-        let name = &format!("{name}_total");
-        page.head(name, "counter", help);
-        page.sample(name, "", value);
-    }
+    page.metrics("", GAUGES, &[(String::new(), &status)]);
+    page.metrics("", COUNTERS, &[(String::new(), &status.figures)]);
     page.text()
 }
 
 /// Adds the health and the error counts of disks.
 fn health(page: &mut Page, disks: &[DiskHealth]) {
-    page.head("disk_ok", "gauge", "1 if a disk is present and its last write succeeded.");
-    for (disk, health) in (1..).zip(disks) {
-        let is_ok = health.name() == "ok";
-        page.sample("disk_ok", &format!("{{disk=\"{disk}\"}}"), f64::from(u8::from(is_ok)));
-    }
-    page.head("disk_errors_total", "counter", "Failed reads and writes of a disk, by reason.");
-    for (disk, health) in (1..).zip(disks) {
+    let of_disk = |(disk, health): (usize, &DiskHealth)| {
+        (format!("disk=\"{disk}\""), f64::from(u8::from(health.name() == "ok")))
+    };
+    page.metric(
+        ("disk_ok", "gauge", "1 if a disk is present and its last write succeeded."),
+        (1..).zip(disks).map(of_disk),
+    );
+    let errors = (1..).zip(disks).flat_map(|(disk, health): (usize, &DiskHealth)| {
         let other_writes = health.write_errors.saturating_sub(health.no_space_errors);
-        for (of, count) in [
+        let counts = [
             ("read", health.read_errors),
             ("write", other_writes),
             ("no-space", health.no_space_errors),
-        ] {
-            let label = format!("{{disk=\"{disk}\",error=\"{of}\"}}");
-            page.sample("disk_errors_total", &label, count as f64);
-        }
-    }
+        ];
+        counts.map(|(of, count)| (format!("disk=\"{disk}\",error=\"{of}\""), count as f64))
+    });
+    page.metric(
+        ("disk_errors_total", "counter", "Failed reads and writes of a disk, by reason."),
+        errors,
+    );
 }
 
 /// Adds a histogram.
@@ -202,7 +197,7 @@ fn histogram(page: &mut Page, name: &str, help: &str, histogram: &Histogram) {
     let bounds = BOUNDS_US.iter().map(|bound| (*bound as f64 / 1e6).to_string());
     for (bound, bucket) in bounds.chain(["+Inf".into()]).zip(&histogram.buckets) {
         count += bucket.load(Ordering::Relaxed);
-        page.sample(&format!("{name}_bucket"), &format!("{{le=\"{bound}\"}}"), count as f64);
+        page.sample(&format!("{name}_bucket"), &format!("le=\"{bound}\""), count as f64);
     }
     let sum = Duration::from_nanos(histogram.sum_ns.load(Ordering::Relaxed));
     page.sample(&format!("{name}_sum"), "", sum.as_secs_f64());

@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::operation::OperationError;
-use crate::record::{KEY_MAX, Key, VALUE_MAX, Value};
+use crate::{KEY_MAX, Key, OperationError, VALUE_MAX, Value};
 
 use super::command::Words;
 use super::reply::Reply;

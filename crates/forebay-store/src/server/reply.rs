@@ -1,6 +1,6 @@
 //! Replies and their encoding in RESP2 and RESP3.
 
-use crate::record::Value;
+use crate::Value;
 
 /// The reply to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]

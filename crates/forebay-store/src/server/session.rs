@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Instant;
 
-use crate::operation::{Answer, Loss, Operation, OperationError, Page};
-use crate::record::{Key, Value};
-use crate::store::{AnswerCallback, OperationResult, Snapshot, Store};
+use crate::{
+    Answer, AnswerCallback, Key, Loss, Operation, OperationError, OperationResult, Page, Snapshot,
+    Store, Value,
+};
 
 use super::client::{Identity, is_name};
 use super::command::Words;

@@ -2,8 +2,7 @@
 
 use forebay_ask::{Choice, Takes, Value};
 
-use crate::config::TreeSync;
-use crate::load::Keys;
+use crate::{Keys, TreeSync};
 
 /// Declares an input type whose values are words.
 macro_rules! words {

@@ -1,14 +1,13 @@
 //! Builds the page of `store simulate`.
 
 use forebay::quantities::{percent, seconds, significant};
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row as TableRow, Table};
+use forebay_show::table::{Cell, Column, Table};
+use forebay_show::{Block, Figure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::plural::counted;
 
 use super::{Parking, StoreSimulateAnswer, StoreSimulateAsk};
+use crate::Predicted;
 use crate::arrangement::{Arrangement, ArrangementRow};
-use crate::prediction::Predicted;
 
 pub(super) fn page(
     ask: &StoreSimulateAsk,
@@ -59,52 +58,47 @@ fn about(ask: &StoreSimulateAsk, device: &str) -> Vec<(String, String)> {
     vec![("Disks".into(), format!("{} of {device}, {how}", ask.disks)), ("Load".into(), puts)]
 }
 
-/// Returns the cells that name a row.
-fn named(row: &ArrangementRow) -> [Cell; 2] {
-    let puts = if row.transformation { "and sorted" } else { "logged" };
-    [Cell::from(row.arrangement), Cell::from(puts)]
+/// A column with its cell in the row of an arrangement.
+type Listed<'a, 'r> = (Column, &'a dyn Fn(&&'r ArrangementRow) -> Cell);
+
+/// Returns the columns that name a row.
+fn named<'r>() -> [Listed<'r, 'r>; 2] {
+    [
+        (Column::words("disks"), &|row| row.arrangement.into()),
+        (Column::words("puts"), &|row| {
+            if row.transformation { "and sorted" } else { "logged" }.into()
+        }),
+    ]
 }
 
 /// Builds the table of put speeds.
 fn puts(rows: &[ArrangementRow]) -> Table {
-    let mut table = Table::new([
-        Column::words("disks"),
-        Column::words("puts"),
-        Column::of("time", Unit::Seconds),
-        Column::of("rate", Unit::ByteRate),
-        Column::of("slowed", Unit::Share),
-        Column::of("p50", Unit::Seconds),
-        Column::of("p99", Unit::Seconds),
-    ]);
-    let cells = |row: &ArrangementRow| {
-        [
-            Cell::Value(row.execution_s),
-            Cell::Value(row.throughput_mb_per_s * 1e6),
-            Cell::value(row.slowed_percent.map(|slowed| slowed / 100.0)),
-            Cell::Value(row.put_p50_ms / 1e3),
-            Cell::Value(row.put_p99_ms / 1e3),
-        ]
-    };
-    table.rows =
-        rows.iter().map(|row| TableRow::new(named(row).into_iter().chain(cells(row)))).collect();
-    table
+    let [disks, puts] = named();
+    let columns: [Listed<'_, '_>; 7] = [
+        disks,
+        puts,
+        (Column::of("time", Unit::Seconds), &|row| row.execution_s.into()),
+        (Column::of("rate", Unit::ByteRate), &|row| (row.throughput_mb_per_s * 1e6).into()),
+        (Column::of("slowed", Unit::Share), &|row| {
+            row.slowed_percent.map(|slowed| slowed / 100.0).into()
+        }),
+        (Column::of("p50", Unit::Seconds), &|row| Cell::ms(row.put_p50_ms)),
+        (Column::of("p99", Unit::Seconds), &|row| Cell::ms(row.put_p99_ms)),
+    ];
+    Table::listing(rows, &columns)
 }
 
 /// Builds the table of the disks' activity.
 fn disks(rows: &[ArrangementRow]) -> Table {
-    let mut table = Table::new([
-        Column::words("disks"),
-        Column::words("puts"),
-        Column::of("longest put", Unit::Seconds),
-        Column::of("busy time", Unit::Seconds),
-        Column::of("energy", Unit::Joules),
-    ]);
-    let cells = |row: &ArrangementRow| {
-        [Cell::Value(row.put_max_ms / 1e3), Cell::Value(row.busy_s), Cell::Value(row.energy_j)]
-    };
-    table.rows =
-        rows.iter().map(|row| TableRow::new(named(row).into_iter().chain(cells(row)))).collect();
-    table
+    let [disks, puts] = named();
+    let columns: [Listed<'_, '_>; 5] = [
+        disks,
+        puts,
+        (Column::of("longest put", Unit::Seconds), &|row| Cell::ms(row.put_max_ms)),
+        (Column::of("busy time", Unit::Seconds), &|row| row.busy_s.into()),
+        (Column::of("energy", Unit::Joules), &|row| row.energy_j.into()),
+    ];
+    Table::listing(rows, &columns)
 }
 
 /// Compares the prediction from the first logs with the result, in one sentence.

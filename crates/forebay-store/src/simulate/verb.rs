@@ -9,16 +9,13 @@ use forebay::plan::power::Disk;
 use forebay::progress::ProgressReport;
 use forebay::verb::{Answered, DeviceInput, Session, Verb, warn_device};
 use forebay_ask::{Delay, Face};
-use forebay_core::device::list::DeviceModel;
+use forebay_core::DeviceModel;
 
 use super::inputs::{Arranged, ArrangementName, KeyOrder, PageSize, TreeName, TreeSyncName};
 use super::{Parking, StoreSimulateAnswer, page};
 use crate::arrangement::{Arrangement, ArrangementRow, compare};
-use crate::config::{Config, InPlace, Tree};
-use crate::load::Load;
-use crate::operation::OperationError;
-use crate::prediction::predict;
 use crate::simulated::Time;
+use crate::{Config, InPlace, Load, OperationError, Tree, predict};
 
 /// The number of simulation steps between progress reports.
 const STEPS: u32 = 64;

@@ -6,8 +6,8 @@
 //! should not go back. A length that is not a multiple counts as truncated only if a previous
 //! length begins with the same digits; otherwise, it may be a new length.
 
+use crate::Record;
 use crate::columns::spec::Role;
-use crate::trace::Record;
 
 /// The minimum number of previous rows from which a common factor beyond a sector is derived.
 const ROWS_LEAST: usize = 100;

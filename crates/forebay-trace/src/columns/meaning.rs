@@ -1,10 +1,10 @@
 //! Explains how each column of a text is interpreted, and why.
 
+use crate::ColumnMeaning;
 use crate::columns::notation::Mark;
 use crate::columns::reader::Header;
 use crate::columns::spec::Columns;
 use crate::formats::Format;
-use crate::trace::ColumnMeaning;
 use forebay_ask::named;
 
 /// Explains columns whose names come from a header, a format or the user.

@@ -224,7 +224,7 @@ fn is_digits_and(field: &[u8], mark: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::Columns;
+    use crate::Columns;
 
     fn plain(field: &str, mark: Mark) -> Option<String> {
         PlainNumber::of(field.as_bytes(), mark)

@@ -7,6 +7,7 @@
 
 use forebay_core::{Flags, Nanos, Op};
 
+use crate::Record;
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::names::{Keys, Names, PARTS};
 use crate::columns::notation::Mark;
@@ -16,7 +17,6 @@ use crate::columns::split::{Bounds, COLUMNS_MAX, split};
 use crate::columns::swar::{key, number};
 use crate::columns::unit::TimeUnit;
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, is_wrapped};
-use crate::trace::Record;
 
 /// The columns that contain the parts of a name.
 type Parts = [Option<usize>; PARTS];

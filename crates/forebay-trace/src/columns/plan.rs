@@ -17,7 +17,7 @@ use crate::fields::digits;
 use crate::formats::clock::DayClock;
 use crate::naming::NameBudget;
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, LongRequests, is_placeless, is_wrapped};
-use crate::trace::{Dictionary, Record, Stream};
+use crate::{Dictionary, Record, Stream};
 
 /// An error in a field of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,70 @@ impl Name {
             }
         }
         Ok(())
+    }
+}
+
+/// The fields of a row, and the positions at which some of them begin.
+struct Fields {
+    at: Option<u64>,
+    end: Option<u64>,
+    end_from: usize,
+    latency: Option<u64>,
+    offset: u64,
+    offset_from: usize,
+    len: u64,
+    /// The unit of the length in bytes.
+    len_unit: u64,
+    /// The error if the length is not acceptable.
+    len_bad: Option<FieldError>,
+    /// The column and the position of an offset or a length without a value.
+    empty: Option<(usize, usize)>,
+    op: Option<Op>,
+    op_from: usize,
+    flags: Flags,
+    volume: Name,
+    stream: Name,
+}
+
+impl Fields {
+    const NONE: Fields = Fields {
+        at: None,
+        end: None,
+        end_from: 0,
+        latency: None,
+        offset: 0,
+        offset_from: 0,
+        len: 0,
+        len_unit: 1,
+        len_bad: None,
+        empty: None,
+        op: None,
+        op_from: 0,
+        flags: Flags::NONE,
+        volume: Name::NONE,
+        stream: Name::NONE,
+    };
+
+    /// Returns the length of a request that is too long for a record, unless it fits as a trim.
+    /// Fails with `bad` if no request is that long.
+    fn long_len(
+        &mut self,
+        bad: FieldError,
+        cursor: &Cursor<'_>,
+    ) -> Result<Option<u64>, FieldError> {
+        let Fields { len, len_unit, .. } = *self;
+        // Like a trim, writing zeroes transfers no data.
+        if self.op == Some(Op::Write) && is_write_zeroes(field_at(cursor, self.op_from)) {
+            self.op = Some(Op::Trim);
+        }
+        // A long read or write whose unit is not bytes was most likely recorded in bytes.
+        let is_long =
+            |op: Op| (op == Op::Trim || len_unit == 1) && LongRequests::may_split(op, len);
+        match self.op {
+            Some(Op::Trim) if len <= u64::from(u32::MAX) => Ok(None),
+            Some(op) if is_long(op) => Ok(Some(len)),
+            _ => Err(bad),
+        }
     }
 }
 
@@ -195,11 +259,56 @@ impl Plan {
         cursor: &mut Cursor<'_>,
         dictionary: &mut Dictionary,
     ) -> Result<Option<Record>, FieldError> {
-        let (mut at, mut end, mut latency) = (None, None, None::<u64>);
-        let (mut offset, mut offset_from, mut end_from) = (0, 0, 0);
-        let (mut len, mut len_bad, mut len_unit, mut empty) = (self.len, None, 1, None);
-        let (mut op, mut op_from, mut flags) = (self.op, 0, Flags::NONE);
-        let (mut volume, mut stream) = (Name::NONE, Name::NONE);
+        let mut fields = self.fields(cursor)?;
+        if let Some((column, from)) = fields.empty.filter(|_| fields.op != Some(Op::Flush)) {
+            return Err(FieldError { column, from, fault: CellError::Field });
+        }
+        if let Some(bad) = fields.len_bad.filter(|_| fields.len > LEN_BYTES_MAX) {
+            self.long_len = fields.long_len(bad, cursor)?.or(self.long_len);
+        }
+        let Fields { len, op, flags, .. } = fields;
+        // The offset of an empty flush has no meaning; tracers set all its bits.
+        if fields.offset >= END_BYTES_MAX - len && op.is_some_and(|op| is_placeless(op, len)) {
+            fields.offset = 0;
+        }
+        if fields.offset >= END_BYTES_MAX - len {
+            let from = fields.offset_from;
+            return Err(FieldError { column: 0, from, fault: CellError::Address });
+        }
+        let (at, latency) = self.times(&fields)?;
+        let Some(op) = op.filter(|op| len > 0 || *op == Op::Flush) else { return Ok(None) };
+        let volume = if self.has_volume {
+            match self.volumes.cached(&fields.volume.keys) {
+                Some(number) if fields.volume.short => number,
+                _ => self.volume(cursor, fields.volume, dictionary)?,
+            }
+        } else {
+            0
+        };
+        let stream = if self.has_stream {
+            match self.streams.cached(&fields.stream.keys) {
+                Some(number) if fields.stream.short => number,
+                _ => self.stream(cursor, fields.stream, dictionary)?,
+            }
+        } else {
+            0
+        };
+        Ok(Some(Record {
+            at: Nanos(at),
+            offset: fields.offset,
+            latency: latency.map(Nanos),
+            len: len as u32,
+            stream,
+            volume,
+            op,
+            flags,
+        }))
+    }
+
+    /// Reads the fields of the row at the cursor and moves to the next row.
+    #[inline(always)]
+    fn fields(&mut self, cursor: &mut Cursor<'_>) -> Result<Fields, FieldError> {
+        let mut to = Fields { len: self.len, op: self.op, ..Fields::NONE };
         cursor.first();
         for (column, step) in self.steps.iter().enumerate() {
             if column > 0 {
@@ -212,67 +321,53 @@ impl Plan {
             let from = cursor.position();
             let read = match step {
                 Step::Skip => cursor.skip(),
-                Step::At(unit) => time(cursor, *unit, self.mark).map(|ns| at = Some(ns)),
+                Step::At(unit) => time(cursor, *unit, self.mark).map(|ns| to.at = Some(ns)),
                 Step::End(unit) => optional_end(cursor, *unit, self.mark).map(|ns| {
-                    (end, end_from) = (ns, from);
+                    (to.end, to.end_from) = (ns, from);
                 }),
                 Step::Latency(unit) => optional_time(cursor, *unit, self.mark).map(|ns| {
-                    latency = ns.filter(|&ns| !is_wrapped(ns, unit.ns.max(1)));
-                    self.odd.wrapped += u64::from(latency.is_none() && ns.is_some());
+                    to.latency = ns.filter(|&ns| !is_wrapped(ns, unit.ns.max(1)));
+                    self.odd.wrapped += u64::from(to.latency.is_none() && ns.is_some());
                 }),
                 Step::Offset(unit) => optional_bytes(cursor, *unit, self.mark).map(|bytes| {
-                    offset_from = from;
-                    empty = if bytes.is_none() { Some((column, from)) } else { empty };
-                    offset = bytes.unwrap_or(0);
+                    to.offset_from = from;
+                    to.empty = if bytes.is_none() { Some((column, from)) } else { to.empty };
+                    to.offset = bytes.unwrap_or(0);
                 }),
                 Step::Len(unit) => optional_bytes(cursor, *unit, self.mark).map(|bytes| {
-                    len_bad = Some(FieldError { column, from, fault: CellError::Length });
-                    len_unit = *unit;
-                    empty = if bytes.is_none() { Some((column, from)) } else { empty };
-                    len = bytes.unwrap_or(0);
+                    to.len_bad = Some(FieldError { column, from, fault: CellError::Length });
+                    to.len_unit = *unit;
+                    to.empty = if bytes.is_none() { Some((column, from)) } else { to.empty };
+                    to.len = bytes.unwrap_or(0);
                 }),
                 Step::Op(code) => {
-                    operation(cursor, code).map(|found| (op, op_from) = (found, from))
+                    operation(cursor, code).map(|found| (to.op, to.op_from) = (found, from))
                 }
-                Step::Volume(part) => volume.part(*part, cursor),
-                Step::Stream(part) => stream.part(*part, cursor),
-                Step::Flags => letters(cursor).map(|found| flags = found),
+                Step::Volume(part) => to.volume.part(*part, cursor),
+                Step::Stream(part) => to.stream.part(*part, cursor),
+                Step::Flags => letters(cursor).map(|found| to.flags = found),
             };
             read.map_err(|fault| FieldError { column, from, fault })?;
         }
-        if let Err(fault) = cursor.end_line() {
-            let column = self.steps.len().saturating_sub(1);
-            return Err(FieldError { column, from: cursor.position(), fault });
-        }
-        if let Some((column, from)) = empty.filter(|_| op != Some(Op::Flush)) {
-            return Err(FieldError { column, from, fault: CellError::Field });
-        }
-        if let Some(bad) = len_bad.filter(|_| len > LEN_BYTES_MAX) {
-            // Like a trim, writing zeroes transfers no data.
-            if op == Some(Op::Write) && is_write_zeroes(field_at(cursor, op_from)) {
-                op = Some(Op::Trim);
-            }
-            // A long read or write whose unit is not bytes was most likely recorded in bytes.
-            let is_long =
-                |op: Op| (op == Op::Trim || len_unit == 1) && LongRequests::may_split(op, len);
-            match op {
-                Some(Op::Trim) if len <= u64::from(u32::MAX) => {}
-                Some(op) if is_long(op) => self.long_len = Some(len),
-                _ => return Err(bad),
+        match cursor.end_line() {
+            Ok(()) => Ok(to),
+            Err(fault) => {
+                let column = self.steps.len().saturating_sub(1);
+                Err(FieldError { column, from: cursor.position(), fault })
             }
         }
-        // The offset of an empty flush has no meaning; tracers set all its bits.
-        if offset >= END_BYTES_MAX - len && op.is_some_and(|op| is_placeless(op, len)) {
-            offset = 0;
-        }
-        if offset >= END_BYTES_MAX - len {
-            return Err(FieldError { column: 0, from: offset_from, fault: CellError::Address });
-        }
+    }
+
+    /// Returns the arrival and the latency of a request.
+    #[inline(always)]
+    fn times(&mut self, fields: &Fields) -> Result<(u64, Option<u64>), FieldError> {
+        let (mut at, mut end, mut latency) = (fields.at, fields.end, fields.latency);
         if self.has_clock {
             at = at.map(|ns| self.day.follow(ns));
             end = end.map(|ns| self.day.follow(ns));
         }
-        let backwards = FieldError { column: 0, from: end_from, fault: CellError::Backwards };
+        let backwards =
+            FieldError { column: 0, from: fields.end_from, fault: CellError::Backwards };
         let at = match (at, end) {
             (Some(at), None) => at,
             (Some(at), Some(end)) => {
@@ -286,33 +381,7 @@ impl Plan {
             }
             (None, None) => 0,
         };
-        let Some(op) = op.filter(|op| len > 0 || *op == Op::Flush) else { return Ok(None) };
-        let volume = if self.has_volume {
-            match self.volumes.cached(&volume.keys) {
-                Some(number) if volume.short => number,
-                _ => self.volume(cursor, volume, dictionary)?,
-            }
-        } else {
-            0
-        };
-        let stream = if self.has_stream {
-            match self.streams.cached(&stream.keys) {
-                Some(number) if stream.short => number,
-                _ => self.stream(cursor, stream, dictionary)?,
-            }
-        } else {
-            0
-        };
-        Ok(Some(Record {
-            at: Nanos(at),
-            offset,
-            latency: latency.map(Nanos),
-            len: len as u32,
-            stream,
-            volume,
-            op,
-            flags,
-        }))
+        Ok((at, latency))
     }
 
     /// Returns the number of a volume whose name is not in the cache.

@@ -16,13 +16,13 @@ use crate::columns::plain::Plain;
 use crate::columns::plan::{FieldError, PartialRows, Plan};
 use crate::columns::spec::{Columns, Role};
 use crate::columns::split::{Bounds, NO_BOUNDS};
-use crate::error::{Place, TraceError};
 use crate::interrupted::PythonMessages;
 use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, Lines, UNREADABLE};
 use crate::rows::{
     LongRequests, names_again_sentence, refuse_backwards, shorten, wrapped_sentence,
 };
 use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
+use crate::{Place, TraceError};
 use forebay_words::plural::{counted, verb};
 
 /// The lines that may precede the first request.
@@ -497,12 +497,8 @@ impl Reader for ColumnReader {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 
     fn facts(&self) -> SourceFacts {

@@ -10,7 +10,7 @@ use super::sequences::{Sequences, at};
 use super::sequential::{Breaks, RunLengths};
 use super::{direction, mean_kib, share};
 use crate::streams::{Grouping, StreamBy, is_write_back};
-use crate::trace::{Dictionary, Record};
+use crate::{Dictionary, Record};
 
 /// The maximum number of streams that get their own row.
 const ROWS: usize = 20;
@@ -218,7 +218,7 @@ impl Threads {
 mod tests {
     use super::super::tests::{read, write};
     use super::*;
-    use crate::trace::Stream;
+    use crate::Stream;
 
     fn dictionary(names: &[&str]) -> Dictionary {
         let stream = |(id, name): (u32, &&str)| Stream {

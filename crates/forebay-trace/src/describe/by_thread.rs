@@ -35,7 +35,7 @@ use self::types::Thread;
 use super::sequences::at;
 use crate::streams::Grouping;
 use crate::touched::Touched;
-use crate::trace::{Dictionary, Record};
+use crate::{Dictionary, Record};
 
 /// The maximum number of threads that are tracked individually.
 pub const THREADS_MAX: usize = 4096;

@@ -3,7 +3,7 @@
 use super::description::{Runs, Seeks, VolumeRow};
 use super::sequential::{Breaks, Distances, Run, RunLengths};
 use super::{direction, mean_kib, share};
-use crate::trace::{Dictionary, Record};
+use crate::{Dictionary, Record};
 
 /// The totals of each volume.
 #[derive(Clone, Debug, Default)]

@@ -8,8 +8,8 @@
 use serde::Serialize;
 
 use super::by_thread::rows::ByThread;
+use crate::RunStart;
 use crate::streams::StreamBy;
-use crate::trace::RunStart;
 
 /// The description of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,7 +47,7 @@ pub struct Description {
     pub mean_bytes_per_s: Option<f64>,
     /// The definition of a stream.
     pub stream_by: StreamBy,
-    /// The number of streams with data requests. All write-back workers of a kernel are one stream.
+    /// The number of streams with data requests. All write-back workers of a kernel form one stream.
     pub streams: u64,
     /// The number of threads with data requests, or 0 if the source does not identify threads.
     pub threads: u64,

@@ -7,7 +7,7 @@
 //! and for all that have at most 11 binary digits, which includes the usual request sizes.
 
 use super::{PIECE, direction};
-use crate::trace::Record;
+use crate::Record;
 
 /// The number of values in each bucket.
 #[derive(Clone, Debug, Default)]

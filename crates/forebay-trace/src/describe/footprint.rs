@@ -10,7 +10,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::trace::Record;
+use crate::Record;
 
 const SECTOR_BYTES: u64 = 512;
 const REGION_SECTORS: u64 = 512;

@@ -7,7 +7,7 @@
 use super::description::{Arrivals, InterArrival};
 use super::distribution::Distribution;
 use super::ms;
-use crate::trace::Record;
+use crate::Record;
 
 /// The length of the shortest bins in nanoseconds. At each further scale, bins are ten times as
 /// long.

@@ -4,7 +4,7 @@ use super::description::{Concurrency, Latency};
 use super::distribution::{ByDirection, Distribution};
 use super::outstanding::Outstanding;
 use super::{ms, share};
-use crate::trace::Record;
+use crate::Record;
 
 /// Latencies by direction.
 #[derive(Clone, Debug, Default)]

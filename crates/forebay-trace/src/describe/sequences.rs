@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::direction;
 use super::sequential::Run;
-use crate::trace::Record;
+use crate::Record;
 
 /// Volumes with numbers below this are found without hashing.
 const NEAR_VOLUMES: u32 = 64;

@@ -6,7 +6,7 @@
 use super::description::{Runs, SeekBucket, Seeks};
 use super::distribution::Distribution;
 use super::{kib, share};
-use crate::trace::Record;
+use crate::Record;
 
 /// The current run in a sequence of requests.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,7 @@ use forebay_core::{Flags, Op};
 use super::description::Sizes;
 use super::distribution::{ByDirection, Distribution};
 use super::{kib, share};
-use crate::trace::Record;
+use crate::Record;
 
 const SMALL_BYTES: u32 = 4 << 10;
 const LARGE_BYTES: u32 = 256 << 10;

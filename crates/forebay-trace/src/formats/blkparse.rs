@@ -11,8 +11,7 @@ mod template;
 
 use super::Input;
 use super::events::text::{self, EventLine, Line, Unreadable, Words};
-use crate::error::{Place, TraceError};
-use crate::trace::Reader;
+use crate::{Place, Reader, TraceError};
 pub(in crate::formats) use line::event;
 use template::Template;
 

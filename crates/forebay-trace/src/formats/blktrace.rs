@@ -12,8 +12,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::bad_rows::BadRowsMax;
-use crate::error::{Place, TraceError};
-use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
+use crate::{Dictionary, Notes, Place, Reader, Record, SourceFacts, TraceError};
 
 use super::Input;
 use super::events::{Layer, Merge, Pairing};
@@ -154,12 +153,8 @@ impl Reader for Blktrace {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.pairing.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.pairing.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.pairing.dictionary, &self.pairing.notes)
     }
 
     fn facts(&self) -> SourceFacts {

@@ -21,7 +21,6 @@ use forebay_core::{Nanos, Op};
 use crate::bad_rows::BadRows;
 use crate::columns::reader::{self, ColumnReader};
 use crate::columns::{Columns, meaning};
-use crate::error::{Place, TraceError};
 use crate::fields::{digits, integer};
 use crate::formats::Input;
 use crate::lines::{BYTE_ORDER_MARK, CUT_HINT, LINE_BYTES_MAX, cut_sentence};
@@ -31,6 +30,7 @@ use crate::order::Ordered;
 use crate::rows::{self, LongRequests, RowError, names_again_sentence, shorten, wrapped_sentence};
 use crate::suggest::ROWS;
 use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts, Stream};
+use crate::{Place, TraceError};
 use header::Header;
 
 /// The columns of the canonical form.
@@ -396,12 +396,8 @@ impl Reader for Csv {
         SourceFacts { headers_again: self.headers_again.clone(), ..SourceFacts::default() }
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 

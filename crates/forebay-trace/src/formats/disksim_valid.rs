@@ -14,13 +14,12 @@ use forebay_core::{Nanos, Op};
 
 use super::log::{Line, Log, LogReader, first_lines, words};
 use super::numbering::anonymous;
-use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::lines::Lines;
 use crate::rows::{self, RowError};
-use crate::trace::{Dictionary, Reader};
 use crate::unpack::unpack;
+use crate::{Dictionary, Place, Reader, TraceError};
 
 /// The size of a sector.
 const SECTOR_BYTES: u64 = 512;

@@ -17,11 +17,10 @@ use forebay_core::Op;
 
 use super::log::{Line, Log, first_lines, ordered, words};
 use super::numbering::{Numbering, anonymous};
-use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::rows::{self, LongRequests, RowError};
-use crate::trace::{Dictionary, Reader, Record};
+use crate::{Dictionary, Reader, Record, TraceError};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {

@@ -25,11 +25,10 @@ use forebay_core::{Nanos, Op};
 use super::clock::arrival;
 use super::log::{Line, Log, first_lines, ordered};
 use super::numbering::anonymous;
-use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::rows::{self, LongRequests, RowError};
-use crate::trace::{Dictionary, Reader};
+use crate::{Dictionary, Place, Reader, TraceError};
 
 /// The number of nanoseconds per millisecond.
 const MS_NS: u64 = 1_000_000;
@@ -316,8 +315,8 @@ pub(crate) fn open(mut input: Input) -> Result<Box<dyn Reader>, TraceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Record;
     use crate::formats::tests::{message, read};
-    use crate::trace::Record;
 
     fn summary(records: &[Record]) -> Vec<(u64, Op, u64, u64)> {
         records.iter().map(|r| (r.at.0, r.op, r.offset, r.latency.unwrap().0)).collect()

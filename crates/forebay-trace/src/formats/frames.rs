@@ -3,8 +3,8 @@
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Place, TraceError};
 use crate::rows::RowError;
+use crate::{Place, TraceError};
 
 /// A file of binary records.
 pub(super) struct Frames {

@@ -7,7 +7,6 @@
 //! `False`. The events are those of blkparse, so latencies are derived in the same way. There is
 //! one volume; the names of processes are not recorded.
 
-use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::formats::clock::scaled;
@@ -15,7 +14,7 @@ use crate::formats::events::text::{self, EventLine, Line, Unreadable};
 use crate::formats::events::{Category, Event, EventKind, ONLY_DEVICE, SECTOR_BYTES, Span};
 use crate::formats::log::words;
 use crate::rows::RowError;
-use crate::trace::Reader;
+use crate::{Reader, TraceError};
 
 /// Parses the event in a line.
 fn parse(line: &[u8]) -> Result<Event, RowError> {

@@ -19,9 +19,8 @@ use super::events::rwbs::category;
 use super::events::text::{self, EventLine, Line, Unreadable, Words, device, remap, seconds};
 use super::events::{Category, Event, EventKind, Span, UNKNOWN_THREAD};
 use super::{Input, blkparse};
-use crate::error::TraceError;
 use crate::fields::digits;
-use crate::trace::Reader;
+use crate::{Reader, TraceError};
 
 /// Returns the event that a tracepoint in [`TRACEPOINTS`] reports.
 fn event_kind(tracepoint: &[u8], span: Span) -> EventKind {

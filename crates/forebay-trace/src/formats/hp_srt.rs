@@ -27,9 +27,9 @@ use forebay_core::{Nanos, Op};
 
 use super::frames::Frames;
 use super::numbering::Numbering;
+use crate::TraceError;
 use crate::bad_rows::{BadRows, BadRowsMax};
 use crate::columns::meaning;
-use crate::error::TraceError;
 use crate::formats::Input;
 use crate::order::Ordered;
 use crate::rows::{self, shorten};
@@ -245,12 +245,8 @@ impl Reader for HpSrt {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 

@@ -149,8 +149,7 @@ pub static FORMATS: &[Format] = &[
             columns: "at:filetime,volume,volume:number,op:Read/Write,offset,len,latency:ticks,sep=comma",
             titles: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
             recognition: presets::Recognition::OrLonger,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing("128166372003061629,usr,0,Read,7014609920,24576,41286\n128166372016382155,usr,0,Write,1317441536,8192,1963\n"),
@@ -163,8 +162,7 @@ pub static FORMATS: &[Format] = &[
             columns: "volume:number,offset:sectors,len,op:R/W,at:s,sep=comma",
             titles: "ASU,LBA,Size,Opcode,Timestamp",
             recognition: presets::Recognition::OrLonger,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing("0,20941264,8192,W,0.551706\n0,20939840,8192,W,0.554041\n"),
@@ -176,9 +174,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "at:s,latency:s,op:R/W,volume,offset,len,sep=comma",
             titles: "Timestamp,Response,IOType,LUN,Offset,Size",
-            recognition: presets::Recognition::Exact,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing("1455649200.001000000,0.000125,R,0,8192,4096\n1455649200.003000000,,W,0,65536,4096\n"),
@@ -189,9 +185,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "at:s,offset:sectors,len:sectors,op:0/1,volume,sep=comma",
             titles: "Timestamp,Offset,Size,IOType,VolumeID",
-            recognition: presets::Recognition::Exact,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing("1538323200,12910952,128,0,1063\n1538323200,6338688,8,1,1627\n"),
@@ -202,9 +196,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "volume,op:R/W,offset,len,at:us,sep=comma",
             titles: "device_id,opcode,offset,length,timestamp",
-            recognition: presets::Recognition::Exact,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing("419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n"),
@@ -216,8 +208,7 @@ pub static FORMATS: &[Format] = &[
             columns: "_,at:s,op:scsi,len,offset:sectors,sep=comma",
             titles: "version,time,op,size,lbn",
             recognition: presets::Recognition::Titled,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing("version,time,op,size,lbn\n1,5633898,2a,512,42932745\n1,5633899,28,4096,42932752\n"),
@@ -234,9 +225,7 @@ pub static FORMATS: &[Format] = &[
                  service_class,from_flash_cache,cache_hit,request_io_size_bytes,\
                  disk_io_size_bytes,response_io_size_bytes,start_time,disk_time,\
                  simulated_disk_start_time,simulated_latency",
-            recognition: presets::Recognition::Exact,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing("a0,4096,bigtable,2,WARM,R,WRITE,T,0,-1,3390,3390,0,1705305600.015989780,0.0,0,0\n\
@@ -250,8 +239,7 @@ pub static FORMATS: &[Format] = &[
             columns: "at:ms,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
             titles: presets::DISKSIM_TITLES,
             recognition: presets::Recognition::DecimalFirst,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing("0.551706 0 20941264 16 0\n0.554041 0 20939840 16 1\n"),
@@ -263,8 +251,7 @@ pub static FORMATS: &[Format] = &[
             columns: "at:ns,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
             titles: presets::DISKSIM_TITLES,
             recognition: presets::Recognition::Whole,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing("551706000 0 20941264 16 0\n554041000 0 20939840 16 1\n"),
@@ -276,8 +263,7 @@ pub static FORMATS: &[Format] = &[
             columns: "at:ns,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
             titles: presets::DISKSIM_TITLES,
             recognition: presets::Recognition::Named,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing("551706000 0 20941264 16 0\n554041000 0 20939840 16 1\n"),
@@ -289,8 +275,7 @@ pub static FORMATS: &[Format] = &[
             columns: "at:us,volume,offset:sectors,len:sectors,op:disksim,sep=blank",
             titles: presets::DISKSIM_TITLES,
             recognition: presets::Recognition::Named,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing("551706 0 20941264 16 0\n554041 0 20939840 16 1\n"),
@@ -303,8 +288,7 @@ pub static FORMATS: &[Format] = &[
             columns: "at:ms,volume,offset,len,op:disksim,sep=blank",
             titles: presets::DISKSIM_TITLES,
             recognition: presets::Recognition::Named,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing("0.551 0 10721927168 8192 0\n0.554 0 10721198080 8192 1\n"),
@@ -335,9 +319,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "at:ns,process,name,offset:sectors,len:sectors,op:R/W,volume,volume,sep=blank",
             titles: "time,pid,process,lba,blocks,op,major,minor,hash",
-            recognition: presets::Recognition::Exact,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing(
@@ -353,8 +335,8 @@ pub static FORMATS: &[Format] = &[
             columns: "volume,offset,len,at:s,op:1+2+5/3+4+6,_,_,_,sep=blank",
             titles: "block_id,io_offset,io_size,op_time,op_name,user_namespace,user_name,host_name",
             recognition: presets::Recognition::OrLonger,
-            block_bytes: None,
             warnings: &["the column op_count is ignored: each row counts as one request"],
+            ..Preset::EXACT
         },
     )
     .showing(
@@ -370,9 +352,7 @@ pub static FORMATS: &[Format] = &[
             titles: "#DUMP_OFFSET.I,ELAPSED_USECS.D,ELAPSED_TICKS.I,CMD.S,INFLIGHT_IOS.I,TS.I,SEQID.I,\
                      LUN_SSID.I,OP.I,PHASE.I,LBA.I,NBLKS.I,LATENCY_TICKS.I,HOST_ID.I,HOST_LUN.I,\
                      LATENCY_USECS.D",
-            recognition: presets::Recognition::Exact,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing(
@@ -389,9 +369,7 @@ pub static FORMATS: &[Format] = &[
         Preset {
             columns: "_,len,_,op,offset:sectors,at:us,sep=comma",
             titles: "#Serial Number,IO Data Length,Num SG Entries,Command Type,LBN,Time Stamp (microseconds)",
-            recognition: presets::Recognition::Exact,
-            block_bytes: None,
-            warnings: &[],
+            ..Preset::EXACT
         },
     )
     .showing(

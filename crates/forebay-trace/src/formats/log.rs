@@ -5,13 +5,13 @@
 
 use crate::bad_rows::BadRows;
 use crate::columns::meaning;
-use crate::error::{Place, TraceError};
 use crate::formats::Input;
 use crate::interrupted::PythonMessages;
 use crate::lines::{CUT_HINT, Lines, UNREADABLE};
 use crate::order::Ordered;
 use crate::rows::{LongRequests, RowError, names_again_sentence, refuse_backwards};
 use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
+use crate::{Place, TraceError};
 use forebay_ask::named;
 
 /// The number of lines by which formats are recognized.
@@ -244,12 +244,8 @@ impl<L: Log> Reader for LogReader<L> {
         SourceFacts { headers_again, ..SourceFacts::default() }
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 

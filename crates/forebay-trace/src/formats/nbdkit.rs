@@ -12,9 +12,9 @@ use forebay_core::{Flags, Op};
 
 use super::events::calls::{Call, CallLine, Fields, Request, number};
 use super::log::words;
+use crate::Stream;
 use crate::columns::date_ns;
 use crate::rows::RowError;
-use crate::trace::Stream;
 
 /// The length of a date and time with microseconds.
 const DATE: usize = "2026-01-31 12:00:00.123456".len();

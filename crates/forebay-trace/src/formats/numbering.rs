@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::naming::NameBudget;
 use crate::rows::RowError;
-use crate::trace::{Dictionary, Stream};
+use crate::{Dictionary, Stream};
 
 /// The names seen so far, and their numbers in the dictionary.
 #[derive(Default)]

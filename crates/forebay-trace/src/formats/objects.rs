@@ -25,9 +25,8 @@ use forebay_core::{Flags, Nanos, Op};
 
 use super::numbering::anonymous;
 use crate::columns::meaning;
-use crate::error::TraceError;
 use crate::rows::{LEN_BYTES_MAX, names_again_sentence};
-use crate::trace::{Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts};
+use crate::{Dictionary, HeaderAgain, Notes, Reader, Record, SourceFacts, TraceError};
 use forebay_words::plural::counted;
 
 /// The size of a sector.
@@ -133,12 +132,8 @@ impl<S: Source> Reader for Objects<S> {
         SourceFacts { headers_again: self.headers_again.clone(), ..SourceFacts::default() }
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 

@@ -23,14 +23,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use crate::columns::meaning;
-use crate::error::{Place, TraceError};
 use crate::formats::Input;
 use crate::open::{from_pipe, is_pipe};
 use crate::order::Ordered;
 use crate::rows::shorten;
 use crate::table::{Field, Source};
-use crate::trace::{Dictionary, Notes, Reader, Record};
 use crate::unpack::{Consumed, Packing};
+use crate::{Dictionary, Notes, Place, Reader, Record, TraceError};
 use columns::Columns;
 use file::ParquetFile;
 
@@ -290,12 +289,8 @@ impl<S: Schema> Reader for Rows<S> {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 

@@ -16,10 +16,9 @@ use crate::columns::name_words;
 use crate::columns::plan::Plan;
 use crate::columns::reader::{ColumnReader, Header};
 use crate::columns::spec::Columns;
-use crate::error::TraceError;
 use crate::formats::Input;
 use crate::order::Ordered;
-use crate::trace::Reader;
+use crate::{Reader, TraceError};
 use forebay_ask::named;
 
 /// A format that consists of a declaration of columns.
@@ -66,6 +65,15 @@ pub(crate) fn open_columns(columns: &Columns, input: Input) -> Result<Box<dyn Re
 }
 
 impl Preset {
+    /// A declaration without columns, to be completed, of rows that have exactly these columns.
+    pub(super) const EXACT: Preset = Preset {
+        columns: "",
+        titles: "",
+        recognition: Recognition::Exact,
+        block_bytes: None,
+        warnings: &[],
+    };
+
     /// Returns whether the format can be recognized by its column names, because no other format
     /// has them.
     pub(super) fn has_own_titles(&self) -> bool {

@@ -13,12 +13,11 @@ use super::clock::{scaled, time_of_day};
 use super::log::{Line, Log, first_lines, ordered};
 use super::numbering::Numbering;
 use crate::columns::cursor::{Cursor, Separator};
-use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::lines::BYTE_ORDER_MARK;
 use crate::rows::{self, RowError};
-use crate::trace::{Dictionary, Reader, Stream};
+use crate::{Dictionary, Reader, Stream, TraceError};
 
 const DAY_NS: u64 = 86_400_000_000_000;
 /// The columns that are required.

@@ -11,8 +11,8 @@ use forebay_core::{Flags, Op};
 use super::events::calls::{Call, CallLine, Fields, Request, number};
 use super::events::text::seconds;
 use super::log::words;
+use crate::Stream;
 use crate::rows::RowError;
-use crate::trace::Stream;
 
 /// The events that begin a request, with the names of its volume, offset and length, and their unit
 /// in bytes.

@@ -36,11 +36,10 @@ use super::events::{Category, SECTOR_BYTES, Span, rwbs};
 use super::log::{Line, Log, first_lines, ordered, words};
 use super::numbering::Numbering;
 use crate::columns::notation::is_unknown;
-use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::rows::{self, LATENCY_NS_MAX, RowError, is_wrapped, wrapped_sentence};
-use crate::trace::{Dictionary, Reader, Stream};
+use crate::{Dictionary, Reader, Stream, TraceError};
 use columns::{Cells, Column, Layout, Tool};
 
 /// The state of reading the output.

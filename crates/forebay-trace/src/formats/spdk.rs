@@ -20,8 +20,8 @@ use forebay_core::{Flags, Op};
 use super::clock::scaled;
 use super::events::calls::{Call, CallLine, Request, number};
 use super::log::words;
+use crate::Stream;
 use crate::rows::{LEN_BYTES_MAX, RowError};
-use crate::trace::Stream;
 
 /// The assumed size of a block in bytes.
 const BLOCK_BYTES: u64 = 512;

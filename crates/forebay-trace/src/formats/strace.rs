@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use forebay_core::{Flags, Op};
 
 use super::events::calls::{Call, CallLine, Request};
+use crate::Stream;
 use crate::fields::digits;
 use crate::rows::RowError;
-use crate::trace::Stream;
 use files::{File, Files};
 use forebay_words::plural::{counted, verb};
 use line::{Line, Times, Whole};

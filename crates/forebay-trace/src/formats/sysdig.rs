@@ -15,9 +15,9 @@ use forebay_core::{Flags, Op};
 use super::clock::{DayClock, scaled};
 use super::events::calls::{Call, CallLine, Request};
 use super::log::words;
+use crate::Stream;
 use crate::fields::digits;
 use crate::rows::RowError;
-use crate::trace::Stream;
 
 /// The maximum number of calls that wait for their return, and of positions that are tracked.
 const HELD_MAX: usize = 1 << 16;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::trace::{Dictionary, Notes, Record};
+use crate::{Dictionary, Notes, Record};
 use forebay_ask::{Spelling, spelled};
 use std::io::Cursor;
 

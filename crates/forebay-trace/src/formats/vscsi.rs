@@ -21,11 +21,10 @@ use super::frames::Frames;
 use super::numbering::anonymous;
 use crate::bad_rows::{BadRows, BadRowsMax};
 use crate::columns::meaning;
-use crate::error::TraceError;
 use crate::formats::Input;
 use crate::order::Ordered;
-use crate::rows;
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use crate::{TraceError, rows};
 
 /// The size of a block.
 const BLOCK_BYTES: u64 = 512;
@@ -217,12 +216,8 @@ impl Reader for Vscsi {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }
 

@@ -13,11 +13,10 @@ use super::clock::arrival;
 use super::log::{Line, Log, first_lines, ordered};
 use super::numbering::Numbering;
 use crate::columns::notation::hexadecimal;
-use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::rows::{self, RowError};
-use crate::trace::{Dictionary, Reader, Stream};
+use crate::{Dictionary, Reader, Stream, TraceError};
 
 /// The first line of the header.
 const BEGIN: &[u8] = b"BeginHeader";

@@ -5,7 +5,7 @@ use std::fs;
 use forebay_core::{Nanos, Op};
 
 use super::*;
-use crate::trace::{Notes, Record};
+use crate::{Notes, Record};
 
 const SNOOP: &str = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n";
 /// The setting that every row must be readable.

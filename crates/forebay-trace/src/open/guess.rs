@@ -6,13 +6,12 @@
 use forebay_ask::named;
 use forebay_core::Op;
 
-use crate::columns::Columns;
 use crate::columns::cursor::{Cursor, Separator};
 use crate::columns::date::day_of;
 use crate::columns::plan::Plan;
 use crate::rows::shorten;
 use crate::suggest::{Declaration, ROWS, Table, fields, is_number};
-use crate::trace::Record;
+use crate::{Columns, Record};
 use forebay_words::quantities;
 
 /// The first bytes of archives and of the files of recorders, a description, and how to convert

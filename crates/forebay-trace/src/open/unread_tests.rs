@@ -3,7 +3,7 @@
 use forebay_core::{Nanos, Op};
 
 use super::field_tests::{only, read, read_as};
-use crate::trace::{RunEvidence, RunStart};
+use crate::{RunEvidence, RunStart};
 use forebay_ask::{Spelling, spelled};
 
 const S: u64 = 1_000_000_000;

@@ -33,7 +33,7 @@ pub(super) use again::LOOK_AHEAD;
 pub(crate) use report::long;
 
 use crate::formats::BIAS_NS;
-use crate::trace::{HeaderAgain, Record, RunEvidence, RunStart};
+use crate::{HeaderAgain, Record, RunEvidence, RunStart};
 
 /// The minimum step back that is reported.
 const STEP_NS: u64 = 900_000_000;

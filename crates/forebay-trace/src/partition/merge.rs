@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use forebay_core::Nanos;
 
 use super::{MANIFEST, Manifest, Part, load, refused};
-use crate::error::TraceError;
+use crate::TraceError;
 use crate::formats::Input;
 use crate::formats::parquet::open_rows;
 use crate::order::Ordered;
@@ -140,11 +140,7 @@ impl Reader for Merged {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.dictionary, &self.notes)
     }
 }

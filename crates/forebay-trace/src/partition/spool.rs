@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use forebay_core::{Flags, Nanos, Op};
 use serde::{Deserialize, Serialize};
 
-use crate::trace::Record;
+use crate::Record;
 
 /// The maximum number of records in memory, which take 48 bytes each.
 const HELD_MAX: usize = 1 << 20;

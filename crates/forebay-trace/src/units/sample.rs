@@ -6,7 +6,7 @@ use super::{
     DRIVE_BYTES_MAX, Doubt, Evidence, FEW_LEAST, Finding, PLACES_LEAST, RATE_MAX, SAMPLE,
     SECTOR_BYTES,
 };
-use crate::trace::Record;
+use crate::Record;
 
 /// The maximum number of distinct offsets that are stored.
 const PLACES_MAX: usize = 32;

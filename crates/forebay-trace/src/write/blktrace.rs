@@ -25,9 +25,8 @@ use forebay_core::{Flags, Nanos, Op};
 use self::names::{Devices, Threads};
 use self::record::{COMPLETE, Event, GET_REQUEST, INSERT, ISSUE, QUEUE, categories};
 use super::{Draft, Writer};
-use crate::error::TraceError;
 use crate::formats::events::SECTOR_BYTES;
-use crate::trace::{Dictionary, Notes, Record};
+use crate::{Dictionary, Notes, Record, TraceError};
 
 /// The maximum number of completions that wait for their time. If there are more, the earliest are
 /// dropped.

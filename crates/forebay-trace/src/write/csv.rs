@@ -3,10 +3,9 @@
 use std::io::Write;
 
 use super::{Draft, Writer, entry};
-use crate::error::TraceError;
 use crate::formats::csv::HEADER;
 use crate::op_flags::flag_letters;
-use crate::trace::{Dictionary, Notes, Record, Stream};
+use crate::{Dictionary, Notes, Record, Stream, TraceError};
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
     let mut writer = Csv { draft };

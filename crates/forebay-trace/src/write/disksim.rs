@@ -12,8 +12,7 @@ use std::io::Write;
 use forebay_core::Op;
 
 use super::{Draft, LossCounts, Writer};
-use crate::error::TraceError;
-use crate::trace::{Dictionary, Notes, Record};
+use crate::{Dictionary, Notes, Record, TraceError};
 
 /// The size of a block.
 const BLOCK_BYTES: u64 = 512;

@@ -13,8 +13,7 @@ use std::io::Write;
 use forebay_core::{Nanos, Op};
 
 use super::{Draft, LossCounts, Writer, entry};
-use crate::error::TraceError;
-use crate::trace::{Dictionary, Notes, Record};
+use crate::{Dictionary, Notes, Record, TraceError};
 
 /// The maximum length of a file name that fio can read.
 const NAME_BYTES_MAX: usize = 255;

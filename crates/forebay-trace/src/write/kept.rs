@@ -8,8 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::refused;
-use crate::error::TraceError;
-use crate::open;
+use crate::{TraceError, open};
 
 /// Files that must not be overwritten.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! Counts what is lost in formats that contain only basic requests: streams, latencies and flags.
 
-use crate::trace::{Dictionary, Record};
+use crate::{Dictionary, Record};
 use forebay_words::plural::counted;
 
 /// The number of requests that lose each property.

@@ -16,10 +16,8 @@ use parquet::file::writer::SerializedFileWriter;
 
 use self::group::Group;
 use super::{Draft, Writer, io_error};
-use crate::error::TraceError;
 use crate::formats::parquet::file::KEY_ARROW;
-use crate::table;
-use crate::trace::{Dictionary, Notes, Record};
+use crate::{Dictionary, Notes, Record, TraceError, table};
 
 /// The number of rows in a group, which are in memory until they are written.
 const GROUP_ROWS: usize = 1 << 18;

@@ -11,9 +11,8 @@ use serde::Serialize;
 
 use super::redundancy::with_data;
 use super::{Remedy, RemedyKind, Setting};
-use crate::error::Error;
-use crate::progress::{ProgressReport, Telling};
 use crate::simulate::{Bed, LateCount, Replay, RunResult, Setup, run_on};
+use crate::{Error, ProgressReport, Telling};
 
 /// The numbers of striped disks to try.
 const DISKS: [u16; 7] = [2, 3, 4, 6, 8, 12, 16];

@@ -6,40 +6,15 @@ use super::findings::Case;
 use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW, tells_latencies};
 use super::replays::{left_out_caution, rough_caution};
 use super::{Remedy, RemedyKind, Verdict, source};
-use crate::devices;
 use crate::quantities::{counted, millis, percent};
-use crate::simulate::Replay;
+use crate::{Replay, devices};
 
 impl Case<'_> {
     pub(super) fn cautions(&self) -> Vec<String> {
-        let beside =
-            if self.remedies.iter().any(|remedy| remedy.flash_bytes > 0 && remedy.run.is_some()) {
-                format!(", with flash of {}", self.flash.name)
-            } else {
-                String::new()
-            };
-        let faster = match self.setup.intensity.times() {
-            1.0 => String::new(),
-            times => format!(", {times} times as fast,"),
-        };
-        let mut cautions = vec![format!(
-            "Simulated on a model of {}, {}{beside}; {}.",
-            self.device.name,
-            self.device.model.commands(),
-            match self.setup.replay {
-                Replay::Open => format!(
-                    "open replay: arrivals are as recorded{faster} however slow the device is"
-                ),
-                Replay::Closed => format!("closed replay: think times are as recorded{faster}"),
-                Replay::Dependent => format!(
-                    "dependent replay: each request arrives its recorded think time{faster} after \
-                     the completion that it may have waited for"
-                ),
-            }
-        )];
+        let (description, before) = (&self.input.description, &self.baseline().figures);
+        let mut cautions = vec![self.simulated()];
         let replays = [Some(self.setup.replay), self.other.map(|other| other.replay)];
         cautions.extend(rough_caution(self.input, replays));
-        let description = &self.input.description;
         cautions.extend(left_out_caution(self.results, description.records));
         let volumes = self.input.extents.len();
         if volumes > 1 {
@@ -51,31 +26,9 @@ impl Case<'_> {
             ));
         }
         cautions.extend(source::compared(description, self.baseline(), &self.device.name));
-        let (baseline, chosen) = (self.baseline(), self.chosen);
-        let worse = |now: Option<f64>, before: Option<f64>| match (now, before) {
-            (Some(now), Some(before)) => now > before * 1.1 && now - before > 0.1,
-            _ => false,
-        };
-        let (now, before) = (&chosen.figures, &baseline.figures);
-        let counts = |p99_ms: Option<f64>, count: u64| p99_ms.filter(|_| count >= TOO_FEW);
-        for (what, now, before) in [
-            ("read latency: p99", counts(now.read_p99_ms, now.reads), before.read_p99_ms),
-            ("write latency: p99", counts(now.write_p99_ms, now.writes), before.write_p99_ms),
-            ("latency: the longest", now.longest_ms(), before.longest_ms()),
-        ] {
-            let is_told = worse(now, before) && tells_latencies(baseline);
-            if let (true, Some(now), Some(before)) = (is_told, now, before) {
-                cautions.push(format!(
-                    "This costs {what} rises from {} to {}.",
-                    millis(before),
-                    millis(now),
-                ));
-            }
-        }
-        let mut used = vec![self.device];
-        if self.remedies.iter().any(|remedy| remedy.flash_bytes > 0 && remedy.run.is_some()) {
-            used.push(self.flash);
-        }
+        cautions.extend(self.rises());
+        let flash = self.uses_flash().then_some(self.flash);
+        let used: Vec<_> = std::iter::once(self.device).chain(flash).collect();
         cautions.extend(devices::cautions(&used));
         if self.share_busy() < 0.5 && self.verdict == Verdict::Recommended {
             cautions.push(format!(
@@ -92,23 +45,7 @@ impl Case<'_> {
                     .to_string(),
             );
         }
-        if before.requests < REQUESTS_THAT_MATTER {
-            cautions.push(format!(
-                "Tail latencies are unreliable: {} {} too few.",
-                counted(before.requests, "request"),
-                verb(before.requests, "is", "are")
-            ));
-        }
-        for (count, kind) in [(before.reads, "read"), (before.writes, "write")] {
-            if (1..TOO_FEW).contains(&count) && before.requests >= TOO_FEW {
-                cautions.push(format!(
-                    "There {} only {}, so the p99 of {kind}s depends on a single one of them and \
-                     is ignored.",
-                    if count == 1 { "is" } else { "are" },
-                    counted(count, kind)
-                ));
-            }
-        }
+        cautions.extend(self.too_few());
         let result = &self.results[0];
         if result.imputed_share > 0.0 {
             cautions.push(format!(
@@ -119,5 +56,76 @@ impl Case<'_> {
         cautions.extend(result.changed.told());
         cautions.extend(self.input.notes.warnings.iter().cloned());
         cautions
+    }
+
+    /// Returns whether a remedy with flash was simulated.
+    fn uses_flash(&self) -> bool {
+        self.remedies.iter().any(|remedy| remedy.flash_bytes > 0 && remedy.run.is_some())
+    }
+
+    /// Returns what was simulated, and how requests arrive there.
+    fn simulated(&self) -> String {
+        let beside = match self.uses_flash() {
+            true => format!(", with flash of {}", self.flash.name),
+            false => String::new(),
+        };
+        let faster = match self.setup.intensity.times() {
+            1.0 => String::new(),
+            times => format!(", {times} times as fast,"),
+        };
+        let arrivals = match self.setup.replay {
+            Replay::Open => {
+                format!("open replay: arrivals are as recorded{faster} however slow the device is")
+            }
+            Replay::Closed => format!("closed replay: think times are as recorded{faster}"),
+            Replay::Dependent => format!(
+                "dependent replay: each request arrives its recorded think time{faster} after the \
+                 completion that it may have waited for"
+            ),
+        };
+        let (device, commands) = (&self.device.name, self.device.model.commands());
+        format!("Simulated on a model of {device}, {commands}{beside}; {arrivals}.")
+    }
+
+    /// Returns the latencies that the recommended scheduler increases.
+    fn rises(&self) -> impl Iterator<Item = String> {
+        let worse = |now: f64, before: f64| now > before * 1.1 && now - before > 0.1;
+        let (now, before) = (&self.chosen.figures, &self.baseline().figures);
+        let counts = |p99_ms: Option<f64>, count: u64| p99_ms.filter(|_| count >= TOO_FEW);
+        let figures = [
+            ("read latency: p99", counts(now.read_p99_ms, now.reads), before.read_p99_ms),
+            ("write latency: p99", counts(now.write_p99_ms, now.writes), before.write_p99_ms),
+            ("latency: the longest", now.longest_ms(), before.longest_ms()),
+        ];
+        let is_told = tells_latencies(self.baseline());
+        figures.into_iter().filter(move |_| is_told).filter_map(move |(what, now, before)| {
+            let (now, before) = now.zip(before).filter(|(now, before)| worse(*now, *before))?;
+            let (before, now) = (millis(before), millis(now));
+            Some(format!("This costs {what} rises from {before} to {now}."))
+        })
+    }
+
+    /// Returns which latencies depend on too few requests.
+    fn too_few(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        let before = &self.baseline().figures;
+        if before.requests < REQUESTS_THAT_MATTER {
+            told.push(format!(
+                "Tail latencies are unreliable: {} {} too few.",
+                counted(before.requests, "request"),
+                verb(before.requests, "is", "are")
+            ));
+        }
+        for (count, kind) in [(before.reads, "read"), (before.writes, "write")] {
+            if (1..TOO_FEW).contains(&count) && before.requests >= TOO_FEW {
+                told.push(format!(
+                    "There {} only {}, so the p99 of {kind}s depends on a single one of them and \
+                     is ignored.",
+                    verb(count, "is", "are"),
+                    counted(count, kind)
+                ));
+            }
+        }
+        told
     }
 }

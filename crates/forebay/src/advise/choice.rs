@@ -38,7 +38,7 @@ use super::Sensitivity;
 use super::available::Provider;
 use super::judge::{REQUESTS_THAT_MATTER, SHARE_THAT_MATTERS, TOO_FEW, keeps_up, tells_latencies};
 use super::remedies::Objection;
-use crate::simulate::RunResult;
+use crate::RunResult;
 use crate::slices::{Compared, Resampled};
 
 pub use figure::Prefer;

@@ -11,12 +11,10 @@ use super::judge::shows_overload;
 use super::linux_default;
 use super::source::RecordedOn;
 use crate::devices::{self, OpenDevice};
-use crate::error::Error;
-use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
-use crate::progress::{ProgressReport, Telling};
 use crate::simulate::{Bed, LateCount, Replay, Setup, run_on};
 use crate::statistics::Figures;
+use crate::{Error, Input, ProgressReport, Telling};
 
 /// The flash drive to use by default: a current data-center drive.
 const FLASH: &str = "d7-p5520";

@@ -10,12 +10,11 @@ use serde::Serialize;
 use super::Setting;
 use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, tells_latencies};
 use super::need::Need;
-use crate::error::Error;
 use crate::jobs::{Tell, side_by_side};
-use crate::progress::Telling;
 use crate::quantities::millis;
 use crate::simulate::{Bed, RunResult, Setup, run_on};
 use crate::statistics::StreamShare;
+use crate::{Error, Telling};
 
 /// A stream whose requests take longer because of another stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -4,10 +4,9 @@
 use std::sync::Mutex;
 
 use crate::devices::{OpenDevice, Varied};
-use crate::error::Error;
-use crate::input::Input;
 use crate::progress::{Progress, ProgressReport, Telling, untold};
 use crate::simulate::{Bed, Replay, RunResult, Setup, run_all, run_on};
+use crate::{Error, Input};
 
 /// A run on one of the variants: the variant's index, the replay, and the result.
 type Ran = (usize, Replay, RunResult);

@@ -18,11 +18,10 @@ use super::{
     DependsOn, Disturbance, Enough, OtherReplay, PassedOver, Plain, Prefer, Provider, Ranked,
     Remedy, RemedyKind, Sizing, Today, Uncertain, Verdict,
 };
-use crate::devices::OpenDevice;
-use crate::input::Input;
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::{Replay, RunResult, SERVE_ROUND_TRIP, Setup};
 use crate::throttling::Throttling;
+use crate::{Input, OpenDevice};
 
 /// From this utilization on, a device counts as nearly saturated, although it keeps up.
 pub(super) const SATURATED_SHARE: f64 = 0.85;

@@ -8,21 +8,17 @@
 //! writes.
 
 use forebay_ask::named;
-use forebay_core::Nanos;
-use forebay_core::device::list::DeviceModel;
+use forebay_core::{DeviceModel, Nanos};
 use serde::Serialize;
 
 use super::Setting;
 use super::judge::TOO_FEW;
 use super::trust::{is_far, off};
-use crate::devices::OpenDevice;
-use crate::error::Error;
 use crate::jobs::{self, side_by_side};
-use crate::progress::Telling;
 use crate::quantities::{counted, significant};
 use crate::replayed::Replay;
 use crate::retrodict::{DirectionAnswer, Retrodiction, retrodict_part};
-use crate::simulate::{Bed, Setup};
+use crate::{Bed, Error, OpenDevice, Setup, Telling};
 
 /// The maximum number of requests per run of the search, counted from the start of the trace.
 const FITTED_MOST: u64 = 20_000;

@@ -2,8 +2,7 @@
 //! figure in its favor.
 
 use forebay_ask::named;
-use forebay_core::Device;
-use forebay_core::device::list::DeviceModel;
+use forebay_core::{Device, DeviceModel};
 use forebay_trace::describe::printable;
 use forebay_words::plural::verb;
 
@@ -14,8 +13,8 @@ use super::judge::{
 };
 use super::source::RecordedSpeed;
 use super::{Disturbance, Provider, Remedy, RemedyKind, Verdict};
+use crate::RunResult;
 use crate::quantities::{bytes, counted, millis, percent, seconds};
-use crate::simulate::RunResult;
 use crate::statistics::Figures;
 
 /// The share of the positioning time spent on switching between streams, below which streams are

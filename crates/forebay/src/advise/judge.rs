@@ -7,7 +7,7 @@ use forebay_core::replay::Lag;
 use super::Verdict;
 use super::choice::Choice;
 use super::need::Need;
-use crate::simulate::{Replay, RunResult};
+use crate::{Replay, RunResult};
 
 /// A relative difference below this share counts as no difference.
 pub(super) const SHARE_THAT_MATTERS: f64 = 0.03;

@@ -9,8 +9,8 @@ use forebay_core::Device;
 use forebay_core::catalog::POLICIES;
 
 use super::default_flash;
+use crate::Error;
 use crate::devices::{self, OpenDevice};
-use crate::error::Error;
 
 /// The properties of a block device, as sysfs reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,8 +21,8 @@ use super::judge::{
 };
 use super::remedies::Objection;
 use super::source::{RecordedSpeed, recorded_tails};
+use crate::RunResult;
 use crate::quantities::{counted, seconds};
-use crate::simulate::RunResult;
 
 /// How much longer than the recorded latencies those of the model may be, before flash is not
 /// recommended on their evidence.

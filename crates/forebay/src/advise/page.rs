@@ -9,9 +9,9 @@ use forebay_show::html::paragraphs::page_title;
 use forebay_show::page::{Block, Page, Place, Tone, Verdict as Words};
 
 use super::{Advice, DependsOn, Remedy, RemedyKind, Verdict};
+use crate::RunResult;
 use crate::quantities::{counted, seconds, significant};
 use crate::run_page::RunSections;
-use crate::simulate::RunResult;
 use first::{answer, flash, key_figures};
 use tables::{arrays, failures, ranked, remedies};
 
@@ -181,8 +181,8 @@ fn add_runs(page: &mut Page, advice: &Advice) {
 #[cfg(test)]
 mod tests {
     use forebay_show::html::document;
-    use forebay_show::table::{Cell, Row, RowMark};
     use forebay_show::terminal::{self, Extent};
+    use forebay_show::{Cell, Row, RowMark};
 
     use super::*;
     use crate::advise::Uncertain;

@@ -4,12 +4,9 @@
 
 use serde::Serialize;
 
-use crate::devices::OpenDevice;
-use crate::error::Error;
-use crate::input::Input;
-use crate::progress::Telling;
 use crate::quantities::{percent, seconds};
 use crate::simulate::{Bed, RunResult, Setup, run_all};
+use crate::{Error, Input, OpenDevice, Telling};
 
 /// The schedulers' results on a disk without its own queue and cache.
 #[derive(Clone, Debug, Serialize)]

@@ -12,10 +12,9 @@ use super::replays::LARGE_REQUESTS;
 use super::trial::Trial;
 use super::{Sensitivity, Today, resampled};
 use crate::devices::{OpenDevice, Varied};
-use crate::error::Error;
-use crate::progress::Progress;
 use crate::simulate::{Bed, Run, RunResult, run_on};
 use crate::slices::Slices;
+use crate::{Error, Progress};
 
 /// The Linux schedulers that reorder requests, so that queue sizes affect their results.
 const ORDERING: [&str; 2] = ["mq-deadline", "bfq"];

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::available::Provider;
 use super::choice::{Choice, PassedOver, total_scale};
 use super::judge::{TOO_FEW, tells_latencies};
-use crate::simulate::RunResult;
+use crate::RunResult;
 use crate::slices::{Compared, Resampled};
 
 /// A scheduler's entry in the ranking.

@@ -15,13 +15,10 @@ use forebay_core::{Device, Nanos, Spec};
 use serde::Serialize;
 
 use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS};
-use crate::devices::OpenDevice;
-use crate::error::Error;
-use crate::input::Input;
 use crate::plan::buy::Reliability;
-use crate::progress::{ProgressReport, Telling};
 use crate::quantities::{bytes, millis, percent, seconds};
 use crate::simulate::{Bed, Rebuild, RunResult, Setup, run_on};
+use crate::{Error, Input, OpenDevice, ProgressReport, Telling};
 
 /// The rule of adaptation that loses least on recorded traces (papers/raid/traces.md).
 const RULE: &str = "work-function";

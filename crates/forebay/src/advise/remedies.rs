@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::judge::tells_latencies;
 use super::queues::QueueSizes;
+use crate::RunResult;
 use crate::quantities::bytes;
-use crate::simulate::RunResult;
 
 /// The kind of a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

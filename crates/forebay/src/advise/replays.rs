@@ -16,11 +16,9 @@ use super::findings::Case;
 use super::judge::TOO_FEW;
 use super::ranking::{Ranked, rank};
 use super::resampled;
-use crate::error::Error;
-use crate::input::Input;
-use crate::progress::{ProgressReport, Telling};
 use crate::simulate::{Bed, DEPENDENT_KNOWN_SHARE, Replay, Run, RunResult, Setup, run_all};
 use crate::slices::{Resampled, Slices};
+use crate::{Error, Input, ProgressReport, Telling};
 
 /// Which schedulers to simulate, and how.
 #[derive(Clone, Copy)]

@@ -5,8 +5,8 @@ use super::{
 };
 use crate::contention::{ContentionFigures, Fight};
 use crate::head::{HeadPoint, HeadTrace};
-use crate::simulate::{Replay, Run, RunResult};
 use crate::statistics::{Figures, StreamShare};
+use crate::{Replay, Run, RunResult};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::{Dictionary, Notes, Record};
@@ -188,17 +188,8 @@ fn remedy(kind: RemedyKind, policy: &str, flash_bytes: u64, total_s: Option<f64>
     }
 }
 
-/// Returns the invented advice.
-pub(crate) fn advice() -> Advice {
-    let policies = [
-        ("noop", 733.0, 5.6e5),
-        ("deadline", 344.6, 1.7e5),
-        ("cfq", 568.0, 4.1e5),
-        ("bid", 539.0, 3.8e5),
-    ];
-    let runs: Vec<_> = policies.map(|(p, busy, tail)| (p.to_string(), run(p, busy, tail))).into();
-    let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
-    let ranked = |result: &RunResult| Ranked {
+fn ranked(result: &RunResult) -> Ranked {
+    Ranked {
         policy: result.policy.clone(),
         total_s: result.figures.busy_s,
         gain_share: Some(1.0 - result.figures.busy_s / 733.0),
@@ -220,7 +211,19 @@ pub(crate) fn advice() -> Advice {
         write_p99_high_ms: None,
         passed_over: (result.policy != "deadline")
             .then(|| super::PassedOver::Alike { to: "deadline".to_string() }),
-    };
+    }
+}
+
+/// Returns the invented advice.
+pub(crate) fn advice() -> Advice {
+    let policies = [
+        ("noop", 733.0, 5.6e5),
+        ("deadline", 344.6, 1.7e5),
+        ("cfq", 568.0, 4.1e5),
+        ("bid", 539.0, 3.8e5),
+    ];
+    let runs: Vec<_> = policies.map(|(p, busy, tail)| (p.to_string(), run(p, busy, tail))).into();
+    let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
     let mut ranking: Vec<Ranked> = results.iter().map(ranked).collect();
     ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));
     Advice {
@@ -277,13 +280,17 @@ pub(crate) fn advice() -> Advice {
         defragmentation: None,
         description: description(),
         runs: results,
-        pictures: Pictures {
-            streams: (0..34).map(|index| format!("java/{}", 4000 + index)).collect(),
-            arrivals: (0..600)
-                .map(|i| (i as f64 * 0.28, 300.0 + 1500.0 * scattered(i).powi(3)))
-                .collect(),
-            runs,
-            cylinders: CYLINDERS,
-        },
+        pictures: pictures(runs),
+    }
+}
+
+fn pictures(runs: Vec<(String, Run)>) -> Pictures {
+    Pictures {
+        streams: (0..34).map(|index| format!("java/{}", 4000 + index)).collect(),
+        arrivals: (0..600)
+            .map(|i| (i as f64 * 0.28, 300.0 + 1500.0 * scattered(i).powi(3)))
+            .collect(),
+        runs,
+        cylinders: CYLINDERS,
     }
 }

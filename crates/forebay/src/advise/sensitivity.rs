@@ -10,10 +10,8 @@ use super::choice::Choice;
 use super::drives::Drives;
 use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, tells_latencies};
 use crate::devices::Varied;
-use crate::error::Error;
-use crate::progress::{ProgressReport, Telling};
 use crate::quantities::percent;
-use crate::simulate::{RunResult, Setup};
+use crate::{Error, ProgressReport, RunResult, Setup, Telling};
 
 /// What the recommended scheduler saves on a drive that differs in one parameter from the assumed
 /// one.

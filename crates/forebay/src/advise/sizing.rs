@@ -6,10 +6,9 @@ use forebay_core::cache::MissRatioCurve;
 use serde::Serialize;
 
 use crate::cache_curve::{FOUND_THAT_MATTERS, NEARLY_ALL, keys, smallest_with, worthwhile};
-use crate::error::Error;
-use crate::input::Input;
 use crate::progress::{Meter, Progress};
 use crate::quantities::{bytes, counted, percent};
+use crate::{Error, Input};
 
 /// Above this number of blocks, larger blocks are used, provided that requests fill them.
 const BLOCKS_ENOUGH: u64 = 1 << 20;

@@ -11,10 +11,8 @@ use forebay_trace::describe::description::Latency;
 use forebay_trace::describe::printable;
 
 use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
-use crate::error::Error;
-use crate::input::Input;
 use crate::quantities::{counted, millis, percent, significant};
-use crate::simulate::RunResult;
+use crate::{Error, Input, RunResult};
 
 /// The lowest possible mean latency of non-sequential reads on the fastest disks: half a revolution
 /// at 15,000 rpm, without arm movement.

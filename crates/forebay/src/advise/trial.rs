@@ -18,14 +18,11 @@ use super::resampled;
 use super::sizing::Sizing;
 use crate::cache_curve::FOUND_THAT_MATTERS;
 use crate::defragment::{Defragmentation, elsewhere, study};
-use crate::devices::OpenDevice;
-use crate::error::Error;
-use crate::input::Input;
 use crate::jobs::{Tell, side_by_side};
-use crate::progress::{Progress, Telling};
 use crate::quantities::{bytes, counted, percent};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
+use crate::{Error, Input, OpenDevice, Progress, Telling};
 
 /// From this share of writes to blocks that bypass a cache on, the answer mentions them.
 pub(super) const PARTIAL_THAT_MATTERS: f64 = 0.02;

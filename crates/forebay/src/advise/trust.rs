@@ -18,11 +18,10 @@ use super::judge::{TOO_FEW, is_backlog};
 use super::replays::Tryouts;
 use super::source::RecordedSpeed;
 use crate::clock::Times;
-use crate::error::Error;
 use crate::progress::{Meter, Progress};
 use crate::quantities::{counted, millis, percent, significant};
 use crate::retrodict::{DirectionAnswer, Recording, Retrodiction};
-use crate::simulate::Bed;
+use crate::{Bed, Error};
 
 /// If the clock goes back by at least this share of the trace's duration, much of the trace
 /// overlaps itself.

@@ -5,6 +5,7 @@ use forebay_core::replay::Intensity;
 
 use super::fit::{DeviceFit, fit};
 use super::*;
+use crate::clock::Times;
 use crate::devices::open;
 use crate::progress::unheard;
 use crate::quantities::significant;

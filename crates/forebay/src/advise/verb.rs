@@ -13,16 +13,13 @@ use super::{
     Advice, AdviceOptions, ArrayDrives, Prefer, Verdict, advise, check_current, default_device,
     default_flash, redundancy,
 };
-use crate::devices;
-use crate::error::Error;
 use crate::layout::Map;
 use crate::plan::buy::Reliability;
-use crate::sample;
-use crate::simulate::{Replay, Setup};
 use crate::verb::{
     Answered, DeviceInput, JobsAsk, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb,
     warn_missed,
 };
+use crate::{Error, Replay, Setup, devices, sample};
 
 forebay_ask::ask! {
     /// Find out what would help a disk with this workload

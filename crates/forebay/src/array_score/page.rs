@@ -1,9 +1,7 @@
 //! The report page of `array score`.
 
-use forebay_show::figure::Unit;
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{Block, Cell, Column, Page, Place, Row, Table, Tone, Unit, Verdict};
 
 use super::{CHUNKS, LEVELS, Score};
 use crate::quantities::counted;

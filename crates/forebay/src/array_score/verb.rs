@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use forebay_ask::{Choice, Value};
+use forebay_ask::{Choice, Value, one_of};
 use forebay_core::stack::array::Update;
 use serde::Serialize;
 
 use super::{ArrayLoad, CHUNKS, Score, page, score};
-use crate::devices;
-use crate::error::Error;
-use crate::progress::ProgressReport;
 use crate::verb::{Answered, DeviceInput, Session, Verb, warn_device};
+use crate::{Error, ProgressReport, devices};
 
 forebay_ask::ask! {
     /// Score RAID 6 and three copies for writes of 1 to 4 chunks, by simulation of six drives or
@@ -47,11 +45,7 @@ impl Value for UpdateInput {
     ];
 
     fn parse(text: &str) -> Result<UpdateInput, String> {
-        match text {
-            "in-place" => Ok(UpdateInput(Update::InPlace)),
-            "fresh" => Ok(UpdateInput(Update::Fresh)),
-            _ => Err(format!("got '{text}', expected in-place or fresh")),
-        }
+        one_of(text, Self::CHOICES, [UpdateInput(Update::InPlace), UpdateInput(Update::Fresh)])
     }
 }
 

@@ -1,11 +1,10 @@
 //! The report page of `cache`.
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{
-    Block, Chart, ChartAxis, ChartScale, KeyFigure, Page, Place, Series, Tone, Verdict,
+use forebay_show::{
+    Block, Cell, Chart, ChartAxis, ChartScale, Column, Figure, KeyFigure, Page, Place, Row,
+    RowMark, Series, Table, Tone, Unit, Verdict,
 };
-use forebay_show::table::{Cell, Column, Row, RowMark, Table};
 
 use super::{Curve, CurvePoint};
 use crate::quantities::{bytes, counted, percent};
@@ -162,18 +161,8 @@ fn chart(curve: &Curve) -> Option<Chart> {
         id: "found".into(),
         title: format!("Hit ratio of caches up to {}", curve.size(drawn.last()?.size_blocks)),
         description: "The share of block uses that hit in a cache of each size.".into(),
-        x: ChartAxis {
-            name: "cache (logarithmic)".into(),
-            unit: Unit::Bytes,
-            labels_per: 1.0,
-            scale: ChartScale::Doublings,
-        },
-        y: ChartAxis {
-            name: "hit ratio, %".into(),
-            unit: Unit::Share,
-            labels_per: 100.0,
-            scale: ChartScale::Between(0.0, 1.0),
-        },
+        x: ChartAxis::new("cache (logarithmic)", Unit::Bytes, 1.0, ChartScale::Doublings),
+        y: ChartAxis::new("hit ratio, %", Unit::Share, 100.0, ChartScale::Between(0.0, 1.0)),
         series: lines.into_iter().flatten().collect(),
         is_half: false,
     })

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{CurveOptions, curve, page};
-use crate::error::Error;
+use crate::Error;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_notes};
 
 forebay_ask::ask! {

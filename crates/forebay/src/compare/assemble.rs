@@ -14,9 +14,8 @@ use super::response::{Responses, compared};
 use super::tally::{Clock, Counts, RESAMPLES, resamples, whole};
 use super::verdict::{Verdict, verdict};
 use super::{Measured, Options};
-use crate::input::Input;
-use crate::names;
 use crate::quantities::percent;
+use crate::{Input, names};
 use forebay_ask::named;
 use forebay_words::plural::counted;
 

@@ -7,10 +7,9 @@ use forebay_trace::Record;
 use forebay_trace::describe::description::VolumeRow;
 use forebay_trace::touched::{Stretch, Touched};
 
-use crate::error::Error;
-use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
 use crate::progress::Meter;
+use crate::{Error, Input};
 
 /// The volumes of one of the traces, in layout order.
 #[derive(Clone, Debug)]

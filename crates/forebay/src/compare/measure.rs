@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::profile::{RANGES, SIZE_DIGITS, STREAMS_MAX, Sample, Sum};
 use super::tally::{Clock, bucket};
-use crate::input::Input;
+use crate::Input;
 
 /// The maximum number of sizes, and of streams, that have a feature of their own.
 const NAMED_MAX: usize = 8;

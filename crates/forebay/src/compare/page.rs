@@ -4,19 +4,16 @@
 mod charts;
 mod latencies;
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{Block, Cell, Column, Figure, Page, Place, Row, Table, Tone, Unit, Verdict};
 use forebay_words::plural::counted;
 use forebay_words::quantities::{bound, or_none};
 
 use super::{
     BoundCheck, Card, CardTrace, DeviationKind, LatencyAnswer, LatencyChange, Quantity, Response,
 };
-use crate::names;
 use crate::quantities::{bytes, percent, seconds, significant};
-use crate::words;
+use crate::{names, words};
 
 const NOT_TESTED: &str = " Not tested: too few requests to detect a difference by a factor of two, \
      or positions in different volumes.";
@@ -112,34 +109,25 @@ fn about(of: &CardTrace) -> String {
 }
 
 fn aspects(card: &Card) -> Table {
-    let mut table = Table::new([
-        Column::words("for"),
-        Column::words("holds"),
-        Column::words("worst figure"),
-        Column::of("off by", Unit::Share),
-        Column::of("allowed", Unit::Share),
-    ]);
-    for aspect in &card.verdict.aspects {
-        let figure = match aspect.is_points {
-            true => format!("{} (points)", aspect.figure),
-            false => aspect.figure.clone(),
-        };
-        let (holds, allowed) = match aspect.tested {
-            true => (
-                Cell::judged(if aspect.holds { "yes" } else { "no" }, aspect.holds),
-                aspect.allowed.into(),
-            ),
-            false => ("not tested".into(), Cell::Missing),
-        };
-        table.rows.push(Row::new([
-            aspect.aspect.trim_start_matches("the distribution of ").into(),
-            holds,
-            figure.into(),
-            aspect.found.into(),
-            allowed,
-        ]));
-    }
-    table
+    let figure = |figure: &str, is_points| match is_points {
+        true => format!("{figure} (points)"),
+        false => figure.to_string(),
+    };
+    Table::listing(
+        &card.verdict.aspects,
+        &[
+            (Column::words("for"), &|of| {
+                of.aspect.trim_start_matches("the distribution of ").into()
+            }),
+            (Column::words("holds"), &|of| match of.tested {
+                true => Cell::judged(if of.holds { "yes" } else { "no" }, of.holds),
+                false => "not tested".into(),
+            }),
+            (Column::words("worst figure"), &|of| figure(&of.figure, of.is_points).into()),
+            (Column::of("off by", Unit::Share), &|of| of.found.into()),
+            (Column::of("allowed", Unit::Share), &|of| of.tested.then_some(of.allowed).into()),
+        ],
+    )
 }
 
 /// Creates an empty table for figures of both traces, with deviations of the given kind.

@@ -11,10 +11,9 @@ use super::latency::Latencies;
 use super::layout::Side;
 use super::tally::{Clock, Counts, Tally, bucket};
 use crate::cache_curve::keys;
-use crate::error::Error;
-use crate::input::Input;
 use crate::layout::VolumeLayout;
 use crate::progress::{Meter, Progress};
+use crate::{Error, Input};
 
 /// The binary digits of a size in its bucket; sizes in whole KiB are exact up to 2 MiB.
 pub(super) const SIZE_DIGITS: u32 = 10;

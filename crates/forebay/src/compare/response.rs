@@ -2,9 +2,8 @@
 //! time in which a request arrives.
 
 use forebay_core::catalog::{DeviceSet, build_placed};
-use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::{Intensity, Lag, Open};
-use forebay_core::{Device, Done, Nanos, Observer, Workload, simulate};
+use forebay_core::{Device, DeviceModel, Done, Nanos, Observer, Workload, simulate};
 
 use super::card::{Quantity, Response};
 use super::layout::Side;
@@ -12,10 +11,8 @@ use super::measure::relative;
 use super::profile::TIME_DIGITS;
 use super::run_clock;
 use super::tally::{Clock, Tally, bucket, interval, spread, whole};
-use crate::devices::OpenDevice;
-use crate::error::Error;
-use crate::input::Input;
 use crate::progress::{Meter, Metered, Progress};
+use crate::{Error, Input, OpenDevice};
 
 /// The response times of one trace on one device.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Options, compare, page};
-use crate::error::Error;
+use crate::Error;
 use crate::verb::{
     Answered, DeviceInput, Session, SourceAsk, StreamsAsk, TraceInput, Verb, warn_named,
 };

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_ask::{AskError, Value, duration};
 use forebay_core::Nanos;
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{Block, Cell, Column, Page, Place, Row, Table, Tone, Verdict};
 use forebay_trace::ColumnMeaning;
 use forebay_trace::Reader;
 use forebay_trace::anonymize::{Anonymized, CELL_BYTES, Key};
@@ -17,13 +16,12 @@ use forebay_words::plural::counted;
 use serde::Serialize;
 
 use super::{Converted, convert, extents, read_key};
-use crate::error::Error;
 use crate::model::open::expect_trace;
 use crate::partition::{ExistingOutput, Step, part};
-use crate::progress::ProgressReport;
 use crate::verb::{
     Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, in_place_of, warn_all, warn_notes,
 };
+use crate::{Error, ProgressReport};
 
 forebay_ask::ask! {
     /// Convert a trace to Parquet, CSV, a fio iolog, DiskSim ASCII or binary blktrace

@@ -6,10 +6,9 @@ use std::ops::Range;
 
 use forebay_core::{Op, Rearrangement};
 
-use crate::error::Error;
-use crate::input::Input;
 use crate::progress::{Meter, Progress};
 use crate::simulate::{Bed, Setup, requests};
+use crate::{Error, Input};
 
 /// The share of reads and writes that start where the previous request of the same stream and
 /// operation ended, before and after rearranging.

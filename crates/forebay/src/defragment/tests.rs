@@ -4,9 +4,9 @@ use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 
 use super::*;
+use crate::Replay;
 use crate::devices::open;
 use crate::progress::untold;
-use crate::simulate::Replay;
 
 /// Returns 200 scattered fragments, which are read from end to end thirty times.
 fn scans() -> Input {

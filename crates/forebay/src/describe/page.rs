@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
-use forebay_trace::describe::description::{Latency, Sizes, StreamRow, VolumeRow};
+use forebay_show::{
+    Block, Cell, Column, Figure, KeyFigure, Page, Place, Row, Table, Tone, Unit, Verdict,
+};
+use forebay_trace::describe::description::{Latency, Sizes, VolumeRow};
 use forebay_trace::describe::{Description, printable};
 use forebay_words::plural::{counted, listed};
 
@@ -128,11 +128,6 @@ fn key_figures(of: &Description) -> Vec<KeyFigure> {
     [touched, submitters].into_iter().chain(outstanding).collect()
 }
 
-/// Converts a time from milliseconds to a cell in seconds.
-fn time(ms: Option<f64>) -> Cell {
-    Cell::value(ms.map(|ms| ms / 1e3))
-}
-
 /// Converts a size from KiB to a cell in bytes.
 fn size(kib: Option<f64>) -> Cell {
     Cell::value(kib.map(|kib| kib * 1024.0))
@@ -148,49 +143,35 @@ fn both(of: &Description) -> [Direction<'_>; 2] {
 }
 
 fn directions(of: &Description) -> Table {
-    let mut table = Table::new([
-        Column::words(""),
-        Column::of("requests", Unit::Count),
-        Column::of("total", Unit::Bytes),
-        Column::of("mean size", Unit::Bytes),
-        Column::of("mean latency", Unit::Seconds),
-        Column::of("p99", Unit::Seconds).joined(),
-    ]);
-    for (name, requests, total, sizes, latency) in both(of) {
-        table.rows.push(Row::new([
-            name.into(),
-            (requests as f64).into(),
-            (total as f64).into(),
-            size(sizes.mean_kib),
-            time(latency.mean_ms),
-            time(latency.p99_ms),
-        ]));
-    }
-    table
+    Table::listing(
+        both(of),
+        &[
+            (Column::words(""), &|(name, ..)| (*name).into()),
+            (Column::of("requests", Unit::Count), &|(_, requests, ..)| (*requests).into()),
+            (Column::of("total", Unit::Bytes), &|(_, _, total, ..)| (*total).into()),
+            (Column::of("mean size", Unit::Bytes), &|(.., sizes, _)| size(sizes.mean_kib)),
+            (Column::of("mean latency", Unit::Seconds), &|(.., of)| Cell::ms(of.mean_ms)),
+            (Column::of("p99", Unit::Seconds).joined(), &|(.., of)| Cell::ms(of.p99_ms)),
+        ],
+    )
 }
 
 fn distributions(of: &Description) -> Table {
-    let mut table = Table::new([
-        Column::words(""),
-        Column::of("mean size", Unit::Bytes),
-        Column::of("p50", Unit::Bytes),
-        Column::of("p90", Unit::Bytes),
-        Column::of("p99", Unit::Bytes),
-        Column::of("largest", Unit::Bytes),
-        Column::of("mean latency", Unit::Seconds),
-        Column::of("p50 latency", Unit::Seconds).joined(),
-        Column::of("p99 latency", Unit::Seconds).joined(),
-        Column::of("with a latency", Unit::Share),
-    ]);
-    for (name, _, _, sizes, latency) in both(of) {
-        let Sizes { mean_kib, p50_kib, p90_kib, p99_kib, max_kib } = *sizes;
-        let sizes = [mean_kib, p50_kib, p90_kib, p99_kib, max_kib].map(size);
-        let times = [latency.mean_ms, latency.p50_ms, latency.p99_ms].map(time);
-        let measured = [Cell::value(latency.measured_share)];
-        let cells = [name.into()].into_iter().chain(sizes).chain(times).chain(measured);
-        table.rows.push(Row::new(cells));
-    }
-    table
+    Table::listing(
+        both(of),
+        &[
+            (Column::words(""), &|(name, ..)| (*name).into()),
+            (Column::of("mean size", Unit::Bytes), &|(.., sizes, _)| size(sizes.mean_kib)),
+            (Column::of("p50", Unit::Bytes), &|(.., sizes, _)| size(sizes.p50_kib)),
+            (Column::of("p90", Unit::Bytes), &|(.., sizes, _)| size(sizes.p90_kib)),
+            (Column::of("p99", Unit::Bytes), &|(.., sizes, _)| size(sizes.p99_kib)),
+            (Column::of("largest", Unit::Bytes), &|(.., sizes, _)| size(sizes.max_kib)),
+            (Column::of("mean latency", Unit::Seconds), &|(.., of)| Cell::ms(of.mean_ms)),
+            (Column::of("p50 latency", Unit::Seconds).joined(), &|(.., of)| Cell::ms(of.p50_ms)),
+            (Column::of("p99 latency", Unit::Seconds).joined(), &|(.., of)| Cell::ms(of.p99_ms)),
+            (Column::of("with a latency", Unit::Share), &|(.., of)| of.measured_share.into()),
+        ],
+    )
 }
 
 /// The maximum number of submitters on the first screen.
@@ -297,58 +278,37 @@ pub(crate) fn all(of: &Description) -> Table {
 }
 
 fn streams(of: &Description) -> Vec<Block> {
-    let mut table = Table::new([
-        Column::words("stream"),
-        Column::of("requests", Unit::Count),
-        Column::of("share", Unit::Share),
-        Column::of("read", Unit::Bytes),
-        Column::of("written", Unit::Bytes),
-        Column::of("of all bytes", Unit::Share),
-        Column::of("mean size", Unit::Bytes),
-        Column::of("sequential", Unit::Share),
-    ]);
-    let row = |row: &StreamRow| {
-        Row::new([
-            printable(&row.label).into(),
-            (row.requests as f64).into(),
-            Cell::value(row.request_share),
-            (row.read_bytes as f64).into(),
-            (row.write_bytes as f64).into(),
-            Cell::value(row.byte_share),
-            size(row.mean_kib),
-            Cell::value(row.sequential_share),
-        ])
-    };
-    table.rows = of.by_stream.rows.iter().chain(&of.by_stream.other).map(row).collect();
+    let table = Table::listing(
+        of.by_stream.rows.iter().chain(&of.by_stream.other),
+        &[
+            (Column::words("stream"), &|row| printable(&row.label).into()),
+            (Column::of("requests", Unit::Count), &|row| row.requests.into()),
+            (Column::of("share", Unit::Share), &|row| row.request_share.into()),
+            (Column::of("read", Unit::Bytes), &|row| row.read_bytes.into()),
+            (Column::of("written", Unit::Bytes), &|row| row.write_bytes.into()),
+            (Column::of("of all bytes", Unit::Share), &|row| row.byte_share.into()),
+            (Column::of("mean size", Unit::Bytes), &|row| size(row.mean_kib)),
+            (Column::of("sequential", Unit::Share), &|row| row.sequential_share.into()),
+        ],
+    );
     vec![Block::Text(format!("{}.", submitters(of))), Block::Table(table)]
 }
 
 fn volumes(of: &Description) -> Table {
-    let mut table = Table::new([
-        Column::words("volume"),
-        Column::of("requests", Unit::Count),
-        Column::of("share", Unit::Share),
-        Column::of("read", Unit::Bytes),
-        Column::of("written", Unit::Bytes),
-        Column::of("touched", Unit::Bytes),
-        Column::of("highest address", Unit::Bytes),
-        Column::of("mean size", Unit::Bytes),
-        Column::of("sequential", Unit::Share),
-    ]);
-    for row in &of.by_volume {
-        table.rows.push(Row::new([
-            printable(&row.label).into(),
-            (row.requests as f64).into(),
-            Cell::value(row.request_share),
-            (row.read_bytes as f64).into(),
-            (row.write_bytes as f64).into(),
-            (row.footprint_bytes as f64).into(),
-            (row.extent_bytes as f64).into(),
-            size(row.mean_kib),
-            Cell::value(row.sequential_share),
-        ]));
-    }
-    table
+    Table::listing(
+        &of.by_volume,
+        &[
+            (Column::words("volume"), &|row| printable(&row.label).into()),
+            (Column::of("requests", Unit::Count), &|row| row.requests.into()),
+            (Column::of("share", Unit::Share), &|row| row.request_share.into()),
+            (Column::of("read", Unit::Bytes), &|row| row.read_bytes.into()),
+            (Column::of("written", Unit::Bytes), &|row| row.write_bytes.into()),
+            (Column::of("touched", Unit::Bytes), &|row| row.footprint_bytes.into()),
+            (Column::of("highest address", Unit::Bytes), &|row| row.extent_bytes.into()),
+            (Column::of("mean size", Unit::Bytes), &|row| size(row.mean_kib)),
+            (Column::of("sequential", Unit::Share), &|row| row.sequential_share.into()),
+        ],
+    )
 }
 
 /// Lists what was lost or changed while the trace was read.
@@ -361,7 +321,7 @@ fn losses(of: &Description) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::Input;
+    use crate::Input;
     use forebay_core::{Flags, Nanos, Op};
     use forebay_trace::Record;
 

@@ -1,8 +1,6 @@
 //! The threads on the page of `describe`: a summary of all threads, one by type, then each thread.
 
-use forebay_show::figure::Unit;
-use forebay_show::page::{Block, Page, Place};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{Block, Cell, Column, Page, Place, Table, Unit};
 use forebay_trace::describe::by_thread::rows::{ByThread, Figures};
 use forebay_trace::describe::printable;
 use forebay_words::plural::counted;
@@ -74,51 +72,39 @@ pub(super) fn add(page: &mut Page, of: &ByThread) {
 }
 
 fn asked(lines: &[Line<'_>]) -> Table {
-    let mut table = Table::new([
-        Column::words("threads"),
-        Column::words("type"),
-        Column::of("share", Unit::Share),
-        Column::of("requests/s", Unit::Number),
-        Column::of("rate", Unit::ByteRate),
-        Column::of("size", Unit::Bytes),
-        Column::words("read:write"),
-    ]);
-    for (label, of_type, of) in lines {
-        table.rows.push(Row::new([
-            label.clone().into(),
-            of_type.clone().into(),
-            Cell::value(of.weight_share),
-            Cell::value(of.mean_iops),
-            Cell::value(of.mean_bytes_per_s),
-            Cell::value(of.mean_kib.map(|kib| kib * 1024.0)),
-            ratio(of).into(),
-        ]));
-    }
-    table
+    Table::listing(
+        lines,
+        &[
+            (Column::words("threads"), &|(label, ..)| label.clone().into()),
+            (Column::words("type"), &|(_, of_type, _)| of_type.clone().into()),
+            (Column::of("share", Unit::Share), &|(.., of)| of.weight_share.into()),
+            (Column::of("requests/s", Unit::Number), &|(.., of)| of.mean_iops.into()),
+            (Column::of("rate", Unit::ByteRate), &|(.., of)| of.mean_bytes_per_s.into()),
+            (Column::of("size", Unit::Bytes), &|(.., of)| {
+                of.mean_kib.map(|kib| kib * 1024.0).into()
+            }),
+            (Column::words("read:write"), &|(.., of)| ratio(of).into()),
+        ],
+    )
 }
 
 fn timed(lines: &[Line<'_>], periods: usize) -> Table {
-    let mut table = Table::new([
-        Column::words("threads"),
-        Column::of("sequential", Unit::Share),
-        Column::of("mean gap", Unit::Seconds),
-        Column::words("by quarter, %"),
-        Column::of("mean latency", Unit::Seconds),
-        Column::of("fluctuation", Unit::Number),
-        Column::words("activity"),
-    ]);
-    for (label, _, of) in lines {
-        table.rows.push(Row::new([
-            label.clone().into(),
-            Cell::value(of.sequential_share),
-            Cell::value(of.inter_arrival_mean_ms.map(|ms| ms / 1e3)),
-            of.quarter_shares.map_or(Cell::Missing, |shares| quarters(shares).into()),
-            Cell::value(of.latency_mean_ms.map(|ms| ms / 1e3)),
-            Cell::value(of.fluctuation),
-            activity(&of.activity_requests, periods).into(),
-        ]));
-    }
-    table
+    Table::listing(
+        lines,
+        &[
+            (Column::words("threads"), &|(label, ..)| label.clone().into()),
+            (Column::of("sequential", Unit::Share), &|(.., of)| of.sequential_share.into()),
+            (Column::of("mean gap", Unit::Seconds), &|(.., of)| Cell::ms(of.inter_arrival_mean_ms)),
+            (Column::words("by quarter, %"), &|(.., of)| {
+                of.quarter_shares.map_or(Cell::Missing, |shares| quarters(shares).into())
+            }),
+            (Column::of("mean latency", Unit::Seconds), &|(.., of)| Cell::ms(of.latency_mean_ms)),
+            (Column::of("fluctuation", Unit::Number), &|(.., of)| of.fluctuation.into()),
+            (Column::words("activity"), &|(.., of)| {
+                activity(&of.activity_requests, periods).into()
+            }),
+        ],
+    )
 }
 
 fn ratio(of: &Figures) -> String {

@@ -6,9 +6,8 @@ use forebay_core::Nanos;
 use forebay_trace::describe::{Options, ThreadOptions};
 
 use super::page;
-use crate::error::Error;
-use crate::input;
 use crate::verb::{Answered, Session, SourceAsk, StreamsAsk, TraceInput, Verb, warn_notes};
+use crate::{Error, input};
 
 forebay_ask::ask! {
     /// Describe a trace: sizes, sequential runs, bursts, streams, volumes

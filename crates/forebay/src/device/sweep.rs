@@ -9,14 +9,13 @@ use forebay_words::quantities::bytes;
 use serde::Serialize;
 
 use super::FitOptions;
-use crate::Error;
 use crate::devices::fit::FitError;
 use crate::devices::fit::check::{RowChecked, check, evidence_text, worst};
 use crate::devices::fit::disk::{self, DiskFacts};
 use crate::devices::fit::ssd::{self, SsdFacts};
 use crate::devices::fit::sweep::{Sweep, SweepRow};
 use crate::devices::{self, OpenDevice, write};
-use crate::shingled;
+use crate::{Error, shingled};
 
 /// The kind of drive that a sweep was measured on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

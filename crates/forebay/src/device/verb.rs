@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_ask::{Choice, Parsed, Size, Value, named};
 use forebay_show::figure::{Figure as Shown, Unit};
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{Block, Cell, Column, Page, Place, Row, Table, Tone, Verdict};
 use forebay_words::plural::counted;
 use serde::Serialize;
 
@@ -13,10 +12,10 @@ use super::{
     Compared, DriveKind, Fit, FitFigures, FitOptions, Imported, RowFigures, SweepFigures, compare,
     fit, import, told_of,
 };
+use crate::Error;
 use crate::devices::fit::disk::{FAR_OFF, POOR_FIT};
 use crate::devices::fit::ssd::P99_FAR_OFF;
 use crate::devices::validate::{Arrivals, Validation};
-use crate::error::Error;
 use crate::verb::{Answered, DeviceInput, Session, Verb, warn_all};
 
 forebay_ask::ask! {
@@ -181,28 +180,20 @@ fn sweep_page(
     rows: &[RowFigures],
     notes: &[String],
 ) -> Page {
-    let mut table = Table::new([
-        Column::words("row"),
-        Column::of("IOPS", Unit::Count),
-        Column::of("model", Unit::Count).joined(),
-        Column::of("rate error", Unit::Share),
-        Column::of("p99", Unit::Seconds),
-        Column::of("model", Unit::Seconds).joined(),
-        Column::of("p99 error", Unit::Share),
-    ]);
-    for row in rows {
-        let of_fit = if row.fitted { "" } else { " *" };
-        let time = |us: Option<f64>| Cell::value(us.map(|us| us / 1e6));
-        table.rows.push(Row::new([
-            Cell::Words(format!("{}{of_fit}", row.short)),
-            Cell::Value(row.measured_iops),
-            Cell::Value(row.model_iops),
-            Cell::Value(row.iops_error_share),
-            time(row.measured_p99_us),
-            time(row.model_p99_us),
-            Cell::value(row.p99_error_share),
-        ]));
-    }
+    let of_fit = |row: &RowFigures| if row.fitted { "" } else { " *" };
+    let time = |us: Option<f64>| Cell::value(us.map(|us| us / 1e6));
+    let table = Table::listing(
+        rows,
+        &[
+            (Column::words("row"), &|row| format!("{}{}", row.short, of_fit(row)).into()),
+            (Column::of("IOPS", Unit::Count), &|row| row.measured_iops.into()),
+            (Column::of("model", Unit::Count).joined(), &|row| row.model_iops.into()),
+            (Column::of("rate error", Unit::Share), &|row| row.iops_error_share.into()),
+            (Column::of("p99", Unit::Seconds), &|row| time(row.measured_p99_us)),
+            (Column::of("model", Unit::Seconds).joined(), &|row| time(row.model_p99_us)),
+            (Column::of("p99 error", Unit::Share), &|row| row.p99_error_share.into()),
+        ],
+    );
     let mut blocks: Vec<Block> = said.into_iter().map(Block::Text).collect();
     blocks.push(Block::Table(table));
     if rows.iter().any(|row| !row.fitted) {

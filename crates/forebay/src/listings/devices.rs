@@ -1,14 +1,13 @@
 //! The verb `devices`, which lists drives and volume types.
 
-use forebay_core::device::list::DeviceModel;
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_core::DeviceModel;
+use forebay_show::{Block, Cell, Column, Page, Place, Row, Table, Tone, Verdict};
 use forebay_words::plural::{counted, listed};
 use serde::Serialize;
 
+use crate::Error;
 use crate::devices::volume::{self, Knob, VolumeType};
 use crate::devices::{self, Basis, Evidence, FigureSource, OpenDevice};
-use crate::error::Error;
 use crate::quantities::percent;
 use crate::verb::{Answered, DeviceInput, Session, Verb};
 

@@ -2,13 +2,12 @@
 
 use forebay_ask::{named, suggestion};
 use forebay_core::SpecError;
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{Block, Cell, Column, Page, Place, Row, Table, Tone, Verdict};
 use forebay_trace::formats::{FORMATS, Format};
 use forebay_words::plural::{counted, listed};
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::Error;
 use crate::verb::{Answered, Session, Verb};
 
 forebay_ask::ask! {

@@ -6,12 +6,11 @@ use forebay_core::catalog::{
     ARRAYS, BLOCK_PARAMETERS, DIVERTING, Listed, PLACEMENTS, POLICIES, Parameter,
     SHAPER_PARAMETERS, SHAPERS, YARDSTICKS,
 };
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{Block, Column, Page, Place, Table, Tone, Verdict};
 use forebay_words::plural::{counted, listed};
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::Error;
 use crate::verb::{Answered, Session, Verb};
 
 forebay_ask::ask! {
@@ -185,13 +184,14 @@ fn plural(kind: &str) -> String {
 }
 
 fn table(rows: &[&ListedPolicy]) -> Table {
-    let heads = ["policy", "what it does", "parameters"];
-    let mut table = Table::new(heads.map(Column::words));
-    let row = |of: &&ListedPolicy| {
-        Row::new([of.policy, of.summary, &of.parameters.join(" ")].map(Cell::from))
-    };
-    table.rows = rows.iter().map(row).collect();
-    table
+    Table::listing(
+        rows,
+        &[
+            (Column::words("policy"), &|of| of.policy.into()),
+            (Column::words("what it does"), &|of| of.summary.into()),
+            (Column::words("parameters"), &|of| of.parameters.join(" ").into()),
+        ],
+    )
 }
 
 /// The maximum number of parameters described on the first screen.
@@ -246,10 +246,11 @@ fn article(kind: &str) -> String {
 }
 
 fn parameters(shown: &[String], described: &[ListedParameter]) -> Table {
-    let mut table = Table::new(["parameter", "what it does"].map(Column::words));
-    let row = |(shown, of): (&String, &ListedParameter)| {
-        Row::new([Cell::from(shown.as_str()), Cell::from(of.about)])
-    };
-    table.rows = shown.iter().zip(described).map(row).collect();
-    table
+    Table::listing(
+        shown.iter().zip(described),
+        &[
+            (Column::words("parameter"), &|(shown, _)| shown.as_str().into()),
+            (Column::words("what it does"), &|(_, of)| of.about.into()),
+        ],
+    )
 }

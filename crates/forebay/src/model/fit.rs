@@ -10,10 +10,9 @@ use forebay_model::{BUDGET_BYTES, Model, USED_MIB_MAX};
 use forebay_trace::streams::{Grouping, StreamBy};
 use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
 
-use crate::error::Error;
 use crate::input::read_through;
 use crate::model::open::expect_trace;
-use crate::progress::Progress;
+use crate::{Error, Progress};
 
 pub use forebay_model::fit::FitOptions as Detail;
 
@@ -28,9 +27,6 @@ pub struct FitOptions {
     /// trace, so that its model takes at most half the space of a Parquet file.
     pub budget_bytes: Option<usize>,
 }
-
-/// The highest number of levels by which a model may divide the address range.
-pub const LEVEL_MAX: u8 = forebay_model::LEVEL_MAX;
 
 /// A model that was fitted to a trace.
 #[derive(Clone, Debug)]

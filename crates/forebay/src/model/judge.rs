@@ -11,9 +11,8 @@ use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError};
 use serde::Serialize;
 
 use crate::compare::{self, Aspect, Verdict};
-use crate::error::Error;
 use crate::input::{Input, Opening};
-use crate::progress::{ProgressReport, Telling};
+use crate::{Error, ProgressReport, Telling};
 
 /// The number of requests up to which twins are compared with the whole trace. Comparing more would
 /// take much longer than the fit.
@@ -139,12 +138,8 @@ impl Reader for First {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        self.inner.dictionary()
-    }
-
-    fn notes(&self) -> &Notes {
-        self.inner.notes()
+    fn found(&self) -> (&Dictionary, &Notes) {
+        self.inner.found()
     }
 }
 

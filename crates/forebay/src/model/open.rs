@@ -9,7 +9,7 @@ use forebay_trace::error::Place;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::{Reader, TraceError, open};
 
-use crate::error::Error;
+use crate::Error;
 
 use forebay_model::Model;
 use forebay_model::file::{self, ModelFileKind};

@@ -1,9 +1,7 @@
 //! The report page of `offline`.
 
-use forebay_show::figure::Unit;
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, RowMark, Table};
+use forebay_show::{Block, Cell, Column, Page, Place, Row, RowMark, Table, Tone, Unit, Verdict};
 
 use super::{OfflineAnswer, PolicyTotal};
 use crate::quantities::{counted, seconds, significant};

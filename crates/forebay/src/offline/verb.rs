@@ -3,10 +3,8 @@
 use std::path::Path;
 
 use super::{OfflineAnswer, check, page, windows};
-use crate::devices;
-use crate::error::Error;
-use crate::simulate::Bed;
 use crate::verb::{Answered, DeviceInput, Session, SourceAsk, StreamsAsk, TraceInput, Verb};
+use crate::{Bed, Error, devices};
 
 forebay_ask::ask! {
     /// Compare schedulers with the best order of requests, found by search on small parts of a

@@ -9,26 +9,64 @@ use forebay_trace::gaps::without_gaps_s;
 use forebay_trace::{Notes, Reader};
 
 use crate::clock::Times;
-use crate::error::Error;
 use crate::input::read_through;
-use crate::progress::Progress;
 use crate::quantities::bytes;
+use crate::{Error, Progress};
 
-/// The arrival times of a trace.
-pub struct ArrivalTimes {
+/// The requests of a trace, with what `A` keeps of each.
+pub struct Requests<A> {
     /// The file or stream from which the trace was read.
     pub path: PathBuf,
-    /// The arrival times of all requests.
-    pub whole: Gaps,
-    /// The arrival times of each volume, by volume name, for volumes that have any; empty unless
+    /// All requests.
+    pub whole: A,
+    /// The requests of each volume, by volume name, for volumes that have any; empty unless
     /// requested.
-    pub volumes: Vec<(String, Gaps)>,
+    pub volumes: Vec<(String, A)>,
     /// The lengths of the shortest and of the longest request, in bytes.
     pub lengths: (u32, u32),
     /// The number of reads and writes in the trace; an upper bound for a part of a trace.
     pub data_requests: u64,
     /// What was skipped, changed or assumed while the trace was read.
     pub notes: Notes,
+}
+
+/// The arrival times of a trace.
+pub type ArrivalTimes = Requests<Gaps>;
+
+/// A list of requests in order of time.
+pub trait Arrivals: Default {
+    /// Adds a request that arrives at `at` and is `len` bytes long.
+    fn add(&mut self, at: Nanos, len: u32);
+    /// Returns the number of requests.
+    fn count(&self) -> u64;
+    /// Returns the arrival times.
+    fn times(&self) -> impl Iterator<Item = Nanos>;
+    /// Returns when the first and the last request arrive; 0 if there are none.
+    fn ends(&self) -> (Nanos, Nanos);
+    /// Delays every request by the time `by`.
+    fn later(self, by: Nanos) -> Self;
+}
+
+impl Arrivals for Gaps {
+    fn add(&mut self, at: Nanos, _len: u32) {
+        self.push(at);
+    }
+
+    fn count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn times(&self) -> impl Iterator<Item = Nanos> {
+        self.times()
+    }
+
+    fn ends(&self) -> (Nanos, Nanos) {
+        (self.first(), self.last())
+    }
+
+    fn later(self, by: Nanos) -> Gaps {
+        self.times().map(|at| at + by).collect()
+    }
 }
 
 /// How fine a trace's clock must be.
@@ -65,9 +103,9 @@ impl Span<'_> {
     }
 }
 
-impl ArrivalTimes {
+impl<A: Arrivals> Requests<A> {
     /// Reads all requests from `reader`. Error messages call the trace `name`. With `by_volume`,
-    /// the arrivals of each volume are also recorded separately.
+    /// the requests of each volume are also recorded separately.
     ///
     /// # Errors
     /// Fails if the trace cannot be read, has no requests or no times, or has a clock too coarse
@@ -78,33 +116,32 @@ impl ArrivalTimes {
         by_volume: bool,
         clock: Clock,
         progress: Progress<'_>,
-    ) -> Result<ArrivalTimes, Error> {
-        let (mut whole, mut volumes) = (Gaps::default(), Vec::<Gaps>::new());
+    ) -> Result<Requests<A>, Error> {
+        let (mut whole, mut volumes) = (A::default(), Vec::<A>::new());
         let (mut lengths, mut data_requests) = ((u32::MAX, 0), 0);
         read_through(name, reader, progress, |batch, _| {
             for record in batch {
-                whole.push(record.at);
+                whole.add(record.at, record.len);
                 data_requests += u64::from(record.op.moves_data());
                 lengths = (lengths.0.min(record.len), lengths.1.max(record.len));
                 if by_volume {
                     let volume = record.volume as usize;
                     if volume >= volumes.len() {
-                        volumes.resize_with(volume + 1, Gaps::default);
+                        volumes.resize_with(volume + 1, A::default);
                     }
-                    volumes[volume].push(record.at);
+                    volumes[volume].add(record.at, record.len);
                 }
             }
         })?;
         timed(name, reader.notes())?;
         told_apart(name, Times::among(whole.times()), clock)?;
         let names = &reader.dictionary().volumes;
-        let named = |(index, gaps)| (names.get(index).cloned().unwrap_or_default(), gaps);
-        let volumes =
-            volumes.into_iter().enumerate().filter(|(_, g)| !g.is_empty()).map(named).collect();
-        Ok(ArrivalTimes {
+        let named = |(index, of)| (names.get(index).cloned().unwrap_or_default(), of);
+        let volumes = volumes.into_iter().enumerate().filter(|(_, of)| of.count() > 0);
+        Ok(Requests {
             path: name.to_path_buf(),
             whole,
-            volumes,
+            volumes: volumes.map(named).collect(),
             lengths,
             data_requests,
             notes: reader.notes().clone(),
@@ -113,11 +150,11 @@ impl ArrivalTimes {
 
     /// Returns each volume as a separate trace, on the same clock; empty unless volumes were
     /// recorded separately.
-    pub fn split(self) -> Vec<ArrivalTimes> {
-        let ArrivalTimes { path, volumes, lengths, data_requests, notes, .. } = self;
-        let of = |(volume, whole): (String, Gaps)| ArrivalTimes {
+    pub fn split(self) -> Vec<Requests<A>> {
+        let Requests { path, volumes, lengths, data_requests, notes, .. } = self;
+        let of = |(volume, whole): (String, A)| Requests {
             path: PathBuf::from(format!("{} volume {volume}", path.display())),
-            data_requests: data_requests.min(whole.len() as u64),
+            data_requests: data_requests.min(whole.count()),
             whole,
             volumes: Vec::new(),
             lengths,
@@ -130,25 +167,25 @@ impl ArrivalTimes {
     ///
     /// # Errors
     /// Fails if the trace does not record its source's clock.
-    pub fn by_own_clock(self) -> Result<ArrivalTimes, Error> {
+    pub fn by_own_clock(self) -> Result<Requests<A>, Error> {
         let began = own_clock(&self.path, &self.notes)?;
         Ok(self.later(began))
     }
 
     /// Delays every request by the time `by`.
-    pub fn later(mut self, by: Nanos) -> ArrivalTimes {
-        self.whole = self.whole.times().map(|at| at + by).collect();
-        self
+    pub fn later(self, by: Nanos) -> Requests<A> {
+        Requests { whole: self.whole.later(by), ..self }
     }
 
     /// Returns when the trace begins and ends.
     pub fn span(&self) -> Span<'_> {
-        Span { path: &self.path, first: self.whole.first(), last: self.whole.last() }
+        let (first, last) = self.whole.ends();
+        Span { path: &self.path, first, last }
     }
 
     /// Returns the number of requests in the trace.
     pub fn requests(&self) -> u64 {
-        self.whole.len() as u64
+        self.whole.count()
     }
 
     /// Returns the time from the first arrival to the last.
@@ -165,8 +202,20 @@ impl ArrivalTimes {
     /// Returns cautions if the trace is too short, or its clock too coarse, for reliable statements
     /// about the load; one sentence each.
     pub fn cautions(&self) -> Vec<String> {
-        let clock = Times::among(self.whole.times());
-        cautions(self.requests(), self.duration(), clock)
+        cautions(self.requests(), self.duration(), Times::among(self.whole.times()))
+    }
+
+    /// Creates a trace of these requests, of 512 bytes each.
+    #[cfg(test)]
+    pub(crate) fn of(whole: A) -> Requests<A> {
+        Requests {
+            path: PathBuf::from("t"),
+            whole,
+            volumes: Vec::new(),
+            lengths: (512, 512),
+            data_requests: 1000,
+            notes: Notes::default(),
+        }
     }
 }
 
@@ -253,12 +302,8 @@ mod tests {
     #[test]
     fn a_clock_of_its_own_is_kept_or_missed() {
         let trace = |began| ArrivalTimes {
-            path: PathBuf::from("t"),
-            whole: [Nanos(0), Nanos(7)].into_iter().collect(),
-            volumes: Vec::new(),
-            lengths: (512, 512),
-            data_requests: 1000,
             notes: Notes { began, ..Notes::default() },
+            ..Requests::of([Nanos(0), Nanos(7)].into_iter().collect())
         };
         let kept = trace(Some(Nanos(90))).by_own_clock().ok().unwrap();
         assert_eq!(kept.whole.times().collect::<Vec<_>>(), [Nanos(90), Nanos(97)]);

@@ -28,9 +28,8 @@ mod trial;
 mod verb;
 
 use forebay_ask::{AskError, named};
-use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::Intensity;
-use forebay_core::{Device, Nanos, Policy};
+use forebay_core::{Device, DeviceModel, Nanos, Policy};
 use serde::Serialize;
 
 use self::clients::Clients;
@@ -39,16 +38,12 @@ use self::layout::DriveLayout;
 use self::run::Case;
 use self::trial::Trial;
 use crate::devices::{self, OpenDevice};
-use crate::error::Error;
-use crate::input::Input;
 use crate::jobs::{self, side_by_side};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::consolidate::Begin;
 use crate::plan::page::too_few;
 use crate::plan::search::least_capacities;
-use crate::progress::Telling;
-use crate::shingled;
-use crate::simulate::Bed;
+use crate::{Bed, Error, Input, Telling, shingled};
 
 pub use budget::Budget;
 pub use clients::{By, Promise};
@@ -133,9 +128,6 @@ pub struct Question<'a> {
     /// The settings for bootstrap intervals; `None` if no intervals are requested.
     pub bootstrap: Option<Bootstrap>,
 }
-
-/// The upper limit of the option for the maximum number of drives.
-pub const DRIVES_MAX: usize = 1024;
 /// The upper limit of the growth factor.
 pub const GROWTH_MAX: f64 = 1000.0;
 
@@ -269,52 +261,7 @@ pub fn answer(
     if let Some(budget) = question.budget {
         budget.rank(&mut rows);
     }
-    let needs = needs(clients, question.growth);
-    let lack = question.budget.and_then(|budget| budget.lack(&rows, &page::promise(&needs)));
-    let best = rows.first().filter(|row| row.drives.is_some() && lack.is_none());
-    let best = best.and_then(|row| Some((row, tried.iter().find(|tried| tried.is(row))?)));
-    let configuration = match best {
-        Some((row, tried)) => {
-            let guarantees = asked.guarantees(tried, &row.drives_each)?;
-            let kind = &tried.kind;
-            Some(configure::configuration(row, kind, &needs, &guarantees, question.growth))
-        }
-        None => None,
-    };
-    let of_size = clients.told_of_gaps(question.growth);
-    let cautions = cautions(clients, question, &rows, &of_size)?;
-    let writes = inputs.iter().any(|input| input.description.writes > 0);
-    let refused_rows = rows.iter().filter(|row| row.refusal.is_some());
-    let reads_first = said::reads_first(refused_rows).filter(|_| writes);
-    let refused = said::refusals(&rows, question.drives_max).into_iter();
-    let refused = refused.chain(reads_first).chain(shingled).collect();
-    let is_over_budget = lack.is_some();
-    let headline = lack.unwrap_or_else(|| page::headline(&rows, &needs, question.drives_max));
-    let mut reasons = said::reasons(&rows, &needs, question);
-    let first_rows = rows.iter().take(page::FIRST_ROWS).filter(|row| row.drives.is_some());
-    if let (Some(why), Some(first)) = (said::reads_first(first_rows), reasons.first_mut())
-        && writes
-    {
-        *first += &format!(" {why}");
-    }
-    let said = format!("{headline} {}", reasons.join(" ")).trim_end().to_string();
-    let (growth, spare, drives_max) = (question.growth, question.spare, question.drives_max);
-    Ok(Answer {
-        said,
-        headline,
-        reasons,
-        clients: needs,
-        growth,
-        spare,
-        drives_max,
-        headroom_share: question.headroom,
-        rows,
-        refused,
-        cautions,
-        of_size,
-        configuration,
-        is_over_budget,
-    })
+    asked.answer(inputs, rows, &tried, shingled)
 }
 
 /// Fails if the options cannot be satisfied, before any trace is read.
@@ -343,6 +290,64 @@ struct BuySearch<'a> {
 }
 
 impl BuySearch<'_> {
+    /// Puts the answer into words. `rows` has the best of `tried` first; `shingled` explains which
+    /// were left out.
+    fn answer(
+        &self,
+        inputs: &[Input],
+        rows: Vec<BuyRow>,
+        tried: &[Tried<'_>],
+        shingled: Vec<String>,
+    ) -> Result<Answer, Error> {
+        let (clients, question) = (self.clients, self.question);
+        let needs = needs(clients, question.growth);
+        let lack = question.budget.and_then(|budget| budget.lack(&rows, &page::promise(&needs)));
+        let best = rows.first().filter(|row| row.drives.is_some() && lack.is_none());
+        let best = best.and_then(|row| Some((row, tried.iter().find(|tried| tried.is(row))?)));
+        let configuration = match best {
+            Some((row, tried)) => {
+                let guarantees = self.guarantees(tried, &row.drives_each)?;
+                let kind = &tried.kind;
+                Some(configure::configuration(row, kind, &needs, &guarantees, question.growth))
+            }
+            None => None,
+        };
+        let of_size = clients.told_of_gaps(question.growth);
+        let cautions = cautions(clients, question, &rows, &of_size)?;
+        let writes = inputs.iter().any(|input| input.description.writes > 0);
+        let refused_rows = rows.iter().filter(|row| row.refusal.is_some());
+        let reads_first = said::reads_first(refused_rows).filter(|_| writes);
+        let refused = said::refusals(&rows, question.drives_max).into_iter();
+        let refused = refused.chain(reads_first).chain(shingled).collect();
+        let is_over_budget = lack.is_some();
+        let headline = lack.unwrap_or_else(|| page::headline(&rows, &needs, question.drives_max));
+        let mut reasons = said::reasons(&rows, &needs, question);
+        let first_rows = rows.iter().take(page::FIRST_ROWS).filter(|row| row.drives.is_some());
+        if let (Some(why), Some(first)) = (said::reads_first(first_rows), reasons.first_mut())
+            && writes
+        {
+            *first += &format!(" {why}");
+        }
+        let said = format!("{headline} {}", reasons.join(" ")).trim_end().to_string();
+        let (growth, spare, drives_max) = (question.growth, question.spare, question.drives_max);
+        Ok(Answer {
+            said,
+            headline,
+            reasons,
+            clients: needs,
+            growth,
+            spare,
+            drives_max,
+            headroom_share: question.headroom,
+            rows,
+            refused,
+            cautions,
+            of_size,
+            configuration,
+            is_over_budget,
+        })
+    }
+
     /// Returns the groups of clients that share drives, as indices of clients.
     fn groups(&self, sharing: Sharing) -> Vec<Vec<usize>> {
         let everybody = 0..self.clients.clients.len();

@@ -14,10 +14,9 @@ use super::arrival_times::{ArrivalTimes, size_caution};
 use super::confidence::{self, Bootstrap};
 use super::page::mean_iops;
 use super::search::least_capacities;
-use crate::error::Error;
 use crate::jobs::{each_told, on_all_cores};
-use crate::progress::Telling;
 use crate::quantities::bound;
+use crate::{Error, Telling};
 use forebay_ask::Share;
 
 pub use verb::CapacityAsk;
@@ -370,7 +369,6 @@ pub(super) fn beyond(name: impl Display, within: Nanos, fraction: Share) -> Erro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     fn table(
         arrivals: &ArrivalTimes,
@@ -381,14 +379,7 @@ mod tests {
     }
 
     fn arrivals(times: impl Iterator<Item = u64>) -> ArrivalTimes {
-        ArrivalTimes {
-            data_requests: 1000,
-            lengths: (512, 512),
-            path: PathBuf::from("t"),
-            whole: times.map(Nanos).collect(),
-            volumes: vec![("a".into(), [Nanos(0)].into_iter().collect())],
-            notes: forebay_trace::Notes::default(),
-        }
+        ArrivalTimes::of(times.map(Nanos).collect())
     }
 
     fn promises(within: &[u64], fractions: &[&str]) -> Promises {

@@ -27,7 +27,7 @@ use forebay_ask::Share;
 pub const BLOCKS: u64 = 50;
 
 /// The number of resamples that are drawn.
-pub(crate) const RESAMPLES: usize = 1000;
+const RESAMPLES: usize = 1000;
 
 /// The number of grid points, in addition to the capacities found and the steps around them.
 const GRID: u32 = 64;
@@ -74,24 +74,35 @@ fn interval(
     ends: &[usize],
     bootstrap: Bootstrap,
 ) -> (u64, u64) {
-    let sizes: Vec<u64> = std::iter::once(0)
-        .chain(ends.iter().copied())
-        .zip(ends)
-        .map(|(from, to)| (to - from) as u64)
-        .collect();
+    let sizes = sizes(ends);
     let counts = admitted_by_part(gaps, within, grid, ends);
-    let mut random = Random(bootstrap.seed);
-    let mut drawn = Vec::with_capacity(RESAMPLES);
-    let mut weights = vec![0u64; sizes.len()];
-    for _ in 0..RESAMPLES {
-        weights.fill(0);
-        (0..sizes.len()).for_each(|_| weights[random.below(sizes.len())] += 1);
-        let weigh = |counts: &[u64]| counts.iter().zip(&weights).map(|(c, w)| c * w).sum::<u64>();
+    let drawn = resamples(sizes.len(), bootstrap.seed, |weigh| {
         let requests = weigh(&sizes);
         let admitted: Vec<u64> = counts.iter().map(|by_block| weigh(by_block)).collect();
-        drawn.push(least(grid, &admitted, requests, fraction.of(requests)));
-    }
-    percentiles(drawn, bootstrap.level)
+        least(grid, &admitted, requests, fraction.of(requests))
+    });
+    percentiles(drawn.collect(), bootstrap.level)
+}
+
+/// Returns the number of requests in each block, given where the blocks end.
+pub(crate) fn sizes(ends: &[usize]) -> Vec<u64> {
+    let begins = std::iter::once(0).chain(ends.iter().copied());
+    begins.zip(ends).map(|(from, to)| (to - from) as u64).collect()
+}
+
+/// Draws resamples of `blocks` blocks. `of` is given a function that adds up the counts of the
+/// drawn blocks, one for each time that a block was drawn.
+pub(crate) fn resamples<T>(
+    blocks: usize,
+    seed: u64,
+    of: impl Fn(&dyn Fn(&[u64]) -> u64) -> T,
+) -> impl Iterator<Item = T> {
+    let (mut random, mut weights) = (Random(seed), vec![0u64; blocks]);
+    (0..RESAMPLES).map(move |_| {
+        weights.fill(0);
+        (0..blocks).for_each(|_| weights[random.below(blocks)] += 1);
+        of(&|counts| counts.iter().zip(&weights).map(|(count, weight)| count * weight).sum())
+    })
 }
 
 /// Returns the grid: capacities from an eighth of `found` up to `most`, which answers all requests,

@@ -30,17 +30,15 @@ use forebay_core::Nanos;
 use forebay_core::rtt::least_rate_for_all;
 use serde::Serialize;
 
-use self::clients::OneClient;
 use self::merged::Merged;
 pub use self::verb::ConsolidateAsk;
-use super::arrival_times::{ArrivalTimes, Span, size_caution};
+use super::arrival_times::{ArrivalTimes, Arrivals, Requests, Span, size_caution};
 use super::capacity::{CapacityRow, Doubt, Promises, beyond, intervals_of, once, table};
 use super::confidence::Bootstrap;
 use super::search::least_capacities;
-use crate::error::Error;
 use crate::jobs::on_all_cores;
-use crate::progress::{ProgressReport, Telling};
 use crate::quantities::{bound, counted, seconds};
+use crate::{Error, ProgressReport, Telling};
 use forebay_ask::Share;
 
 /// How the clients' start times are aligned, before shifts are added.
@@ -187,8 +185,8 @@ pub fn together(
 }
 
 /// Returns the cautions about each client by itself.
-pub(super) fn own_cautions<C: OneClient>(clients: &[&C]) -> Vec<String> {
-    merged(clients.iter().map(|client| (client.span().path, client.cautions())))
+pub(super) fn own_cautions<A: Arrivals>(clients: &[&Requests<A>]) -> Vec<String> {
+    merged(clients.iter().map(|client| (&*client.path, client.cautions())))
 }
 
 /// Names the client of each caution. Cautions that differ only in their figures are merged into the
@@ -371,17 +369,9 @@ fn alone(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     fn arrivals(times: &[u64]) -> ArrivalTimes {
-        ArrivalTimes {
-            lengths: (512, 512),
-            data_requests: 1000,
-            path: PathBuf::from("t"),
-            whole: times.iter().copied().map(Nanos).collect(),
-            volumes: Vec::new(),
-            notes: forebay_trace::Notes::default(),
-        }
+        ArrivalTimes::of(times.iter().copied().map(Nanos).collect())
     }
 
     const SECOND: u64 = 1_000_000_000;

@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use self::in_time::{Arrival, in_time, least_speed};
 use super::capacity::Promises;
-use crate::error::Error;
+use crate::Error;
 use crate::jobs::on_all_cores;
 use crate::quantities::bound;
 use forebay_ask::Share;
@@ -54,7 +54,7 @@ impl About {
         let mean_length_bytes = load.mean_bytes();
         About {
             trace: load.path.display().to_string(),
-            requests: load.count(),
+            requests: load.requests(),
             mean_length_bytes,
             mean_cost_us: cost.us(mean_length_bytes),
         }
@@ -105,7 +105,7 @@ fn table(
     about: &About,
 ) -> Result<Vec<CostedRow>, Error> {
     let of = |within: &Nanos| {
-        let found = least_speeds(&load.requests, cost, *within, &promises.fractions);
+        let found = least_speeds(&load.whole, cost, *within, &promises.fractions);
         let rows = promises.fractions.iter().zip(found).map(|(fraction, speed)| {
             let speed = speed.ok_or_else(|| beyond(&about.trace, *fraction, *within))?;
             Ok(CostedRow {

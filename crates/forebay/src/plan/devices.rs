@@ -36,9 +36,7 @@ use super::capacity::Promises;
 use super::search::least_capacities;
 use crate::clock::Times;
 use crate::devices::{self, OpenDevice};
-use crate::error::Error;
-use crate::input::Input;
-use crate::progress::Telling;
+use crate::{Error, Input, Telling};
 use forebay_ask::Share;
 
 /// The size of a stripe in bytes.
@@ -151,11 +149,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Describes each row in one sentence.
-    pub fn told(&self) -> Vec<String> {
-        self.rows.iter().map(|row| row.told(&self.device, self.devices_max)).collect()
-    }
-
     /// Returns the cautions about the trace, without those about the device model.
     pub fn of_trace(&self, device: &OpenDevice) -> &[String] {
         let of_model = devices::cautions(&[device]).len();

@@ -1,7 +1,6 @@
 //! Elements that the report pages of several plans share.
 
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{Block, KeyFigure, Page, Place, Section, Tone, Verdict};
+use forebay_show::{Block, Figure, KeyFigure, Page, Place, Section, Tone, Unit, Verdict};
 
 use crate::advise::judge::TOO_FEW;
 use crate::quantities::lasting;

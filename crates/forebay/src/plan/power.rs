@@ -37,7 +37,7 @@ use serde::Serialize;
 use self::pools::Profile;
 use self::run::{Plant, Schedule, Tally, run};
 use super::arrival_times::{ArrivalTimes, size_caution};
-use crate::error::Error;
+use crate::Error;
 use forebay_ask::Share;
 
 /// The options of `plan power`.

@@ -28,7 +28,7 @@ pub use self::verb::{PromiseInput, SlaAsk};
 use super::arrival_times::{ArrivalTimes, size_caution};
 use super::capacity::beyond;
 use super::search::least_capacities;
-use crate::error::Error;
+use crate::Error;
 
 /// A tier of a promise, and how it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -287,17 +287,10 @@ mod tests {
     use super::one_server::keeps;
     use super::*;
     use forebay_core::Nanos;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     fn arrivals(times: impl Iterator<Item = u64>) -> ArrivalTimes {
-        ArrivalTimes {
-            lengths: (512, 512),
-            data_requests: 1000,
-            path: PathBuf::from("t"),
-            whole: times.map(Nanos).collect(),
-            volumes: Vec::new(),
-            notes: forebay_trace::Notes::default(),
-        }
+        ArrivalTimes::of(times.map(Nanos).collect())
     }
 
     fn sla(tiers: &[(f64, f64)]) -> Sla {

@@ -5,8 +5,7 @@
 //! equal distances over the whole drive, like the block groups of a file system. Drives without an
 //! arm are left unchanged.
 
-use forebay_core::device::list::DeviceModel;
-use forebay_core::{Completion, Device, Nanos, Request};
+use forebay_core::{Completion, Device, DeviceModel, Nanos, Request};
 
 /// The size of a piece is a multiple of this many bytes.
 const GRAIN_BYTES: u64 = 1 << 20;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{
+    Block, Cell, Column, Figure, KeyFigure, Page, Place, Row, Table, Tone, Unit, Verdict,
+};
 
 use super::{DirectionAnswer, OutstandingAnswer, Retrodiction};
 use crate::quantities::{change, counted, millis, significant};
@@ -130,24 +130,16 @@ fn key(one: &Compared) -> KeyFigure {
 }
 
 fn latencies(compared: &[Compared]) -> Table {
-    let mut table = Table::new([
-        Column::words("latency"),
-        Column::of("requests", Unit::Count),
-        Column::of("recorded", Unit::Seconds),
-        Column::of("model", Unit::Seconds),
-        Column::of("error", Unit::Share),
-    ]);
-    let row = |one: &Compared| {
-        Row::new([
-            Cell::from(one.name.as_str()),
-            Cell::Value(one.requests as f64),
-            Cell::Value(one.recorded_ms / 1e3),
-            Cell::Value(one.modelled_ms / 1e3),
-            Cell::value(one.error_share),
-        ])
-    };
-    table.rows = compared.iter().map(row).collect();
-    table
+    Table::listing(
+        compared,
+        &[
+            (Column::words("latency"), &|one| one.name.as_str().into()),
+            (Column::of("requests", Unit::Count), &|one| one.requests.into()),
+            (Column::of("recorded", Unit::Seconds), &|one| Cell::ms(one.recorded_ms)),
+            (Column::of("model", Unit::Seconds), &|one| Cell::ms(one.modelled_ms)),
+            (Column::of("error", Unit::Share), &|one| one.error_share.into()),
+        ],
+    )
 }
 
 /// Returns notes on what limits the comparison.

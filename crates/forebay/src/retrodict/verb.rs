@@ -3,14 +3,12 @@
 use std::path::Path;
 
 use super::{page, retrodict};
-use crate::devices;
-use crate::error::Error;
 use crate::layout::Map;
 use crate::replayed::Replay;
-use crate::simulate::Bed;
 use crate::verb::{
     Answered, DeviceInput, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb, warn_missed,
 };
+use crate::{Bed, Error, devices};
 
 forebay_ask::ask! {
     /// Compare a model with a recording: simulate the system that recorded a trace, and compare

@@ -3,8 +3,8 @@
 use super::closer::Look;
 use super::heads::{self, Ground};
 use crate::head::HeadTrace;
-use crate::simulate::{Replay, Run, RunResult};
 use crate::statistics::Figures;
+use crate::{Replay, Run, RunResult};
 use forebay_show::html::bars::{self, Bar, Part};
 use forebay_show::html::charts;
 use forebay_show::html::plot::Caption;

@@ -1,10 +1,9 @@
 //! Builds tables with figures as rows and policies as columns.
 
-use forebay_show::figure::Unit;
-use forebay_show::table::{Column, Row, Table};
+use forebay_show::{Column, Row, Table, Unit};
 
 use super::name;
-use crate::simulate::{Replay, RunResult};
+use crate::{Replay, RunResult};
 
 /// A row of a table: the figure's name, its unit, and the function that returns it for a run.
 /// Figures that no run has are omitted from tables.

@@ -6,19 +6,17 @@ use forebay_core::catalog::{
     DeviceSet, FlashLane, PLACEMENTS, array_ssds, build_measured, is_array, is_placement,
     needs_costs, volume_bytes,
 };
-use forebay_core::contract::policy::Class;
+use forebay_core::contract::Class;
 use forebay_core::device::failing::Failure;
-use forebay_core::device::list::DeviceModel;
-use forebay_core::{Device, Spec};
+use forebay_core::{Device, DeviceModel, Spec};
 
 use crate::array_score::drive_costs;
 use crate::devices::{self, OpenDevice};
-use crate::error::Error;
-use crate::input::Input;
 use crate::layout::VolumeLayout;
 use crate::quantities::{bytes, counted, percent};
 use crate::replayed::Setup;
 use crate::simulate::{LateCount, Rebuild, RunResult};
+use crate::{Error, Input};
 
 /// The devices that a trace is simulated on.
 #[derive(Clone, Copy)]

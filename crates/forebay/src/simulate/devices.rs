@@ -1,11 +1,10 @@
 //! The figures of each device in a run, including the wear of flash.
 
-use forebay_core::device::list::DeviceModel;
 use forebay_core::device::ssd::Wear;
-use forebay_core::{Device, Nanos};
+use forebay_core::{Device, DeviceModel, Nanos};
 use serde::Serialize;
 
-use crate::devices::OpenDevice;
+use crate::OpenDevice;
 use crate::statistics::DeviceLoad;
 
 /// The figures of one device in a run.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forebay_core::replay::Lag;
 use forebay_core::{Done, Nanos, Op};
 
-use crate::input::Input;
+use crate::Input;
 
 /// The requests that count as late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

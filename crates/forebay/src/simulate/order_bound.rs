@@ -3,14 +3,12 @@
 
 use forebay_core::catalog::{is_array, is_placement};
 use forebay_core::device::hdd::{OrderBound, Pieces};
-use forebay_core::device::list::DeviceModel;
 use forebay_core::elevator::{Limits, bios};
-use forebay_core::{Device, Spec};
+use forebay_core::{Device, DeviceModel, Spec};
 use serde::Serialize;
 
 use super::{Bed, Replay, Setup, requests};
-use crate::error::Error;
-use crate::input::Input;
+use crate::{Error, Input};
 
 /// The maximum number of requests for which the bound is computed; each takes about 32 bytes of
 /// memory.

@@ -2,10 +2,10 @@
 //! by the rule that `advise` follows.
 
 use forebay_ask::named;
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, RowMark, Table};
+use forebay_show::{
+    Block, Cell, Column, Figure, Page, Place, Row, RowMark, Table, Tone, Unit, Verdict,
+};
 
 use forebay_core::Device;
 
@@ -13,11 +13,10 @@ use super::ruling::Ruling;
 use super::{Bed, LeastTime, Replay, Run, RunResult, Setup};
 use crate::advise::choice::RunStanding;
 use crate::advise::judge::tells_latencies;
-use crate::error::Error;
-use crate::input::Input;
 use crate::quantities::{bound, counted, lasting, millis, percent, significant};
 use crate::run_page::rows::{FigureRow, ms};
 use crate::run_page::{self, RunSections, name};
+use crate::{Error, Input};
 
 /// The data from which the page is built.
 pub(super) struct PageInput<'a> {

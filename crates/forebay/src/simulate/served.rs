@@ -6,15 +6,13 @@
 //! export. The configuration itself is read by the face ([`Session::served_disk`]), because this
 //! library knows no driver.
 
-use forebay_core::contract::policy::Class;
+use forebay_core::contract::Class;
 use forebay_core::{Done, Nanos};
 use forebay_trace::Reader;
 use forebay_trace::served::{Served, ServedStreams};
 
-use crate::devices::OpenDevice;
-use crate::error::Error;
-use crate::input::Input;
 use crate::verb::{Session, SourceAsk, StreamsAsk, TraceInput};
+use crate::{Error, Input, OpenDevice};
 
 /// A disk or volume of a configuration of `forebay serve`.
 pub struct ServedDisk {

@@ -14,13 +14,12 @@ use super::served::ServedDisk;
 use super::{Bed, LeastTime, Run, RunResult, Setup, run_all};
 use crate::defragment::{self, Defragmentation};
 use crate::devices::{self, OpenDevice};
-use crate::error::Error;
-use crate::input::Input;
 use crate::progress::untold;
 use crate::verb::{
     Answered, DeviceInput, JobsAsk, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb,
     warn_device,
 };
+use crate::{Error, Input};
 
 forebay_ask::ask! {
     /// Simulate a trace under several policies on a model of a drive, and compare the results

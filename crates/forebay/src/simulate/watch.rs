@@ -1,8 +1,7 @@
 //! The observers of a run.
 
-use forebay_core::contract::policy::Class;
-use forebay_core::device::list::DeviceModel;
-use forebay_core::{BACKGROUND, Completion, Done, Nanos, Observer, Request};
+use forebay_core::contract::Class;
+use forebay_core::{BACKGROUND, Completion, DeviceModel, Done, Nanos, Observer, Request};
 
 use crate::contention::Contention;
 use crate::head::HeadTrace;

@@ -1,7 +1,7 @@
 //! Response times of a run, by the policy's service classes.
 
 use forebay_core::Nanos;
-use forebay_core::contract::policy::Class;
+use forebay_core::contract::Class;
 use serde::Serialize;
 
 use super::Latencies;

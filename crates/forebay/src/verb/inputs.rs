@@ -5,7 +5,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_ask::{Arity, Choice, Given, Input, Takes, Value, named};
+use forebay_ask::{Arity, Choice, Given, Input, Takes, Value, named, one_of};
 use forebay_core::replay::Intensity;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::bad_rows::BadRowsMax;
@@ -17,12 +17,11 @@ use forebay_trace::{Columns, Reader, TraceError, open};
 use forebay_words::quantities::percent;
 
 use super::{Session, warn_notes};
-use crate::error::Error;
 use crate::input::{self, Opening};
-use crate::jobs;
 use crate::layout::Map;
 use crate::model::open::open_any;
 use crate::replayed::{DEPENDENT_KNOWN_SHARE, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
+use crate::{Error, jobs};
 /// The value of the option that treats each volume separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByVolume {
@@ -35,10 +34,7 @@ impl Value for ByVolume {
     const CHOICES: &'static [Choice] = &[Choice { name: "volume", about: "each volume" }];
 
     fn parse(text: &str) -> Result<ByVolume, String> {
-        match text {
-            "volume" => Ok(ByVolume::Volume),
-            _ => Err(format!("got '{text}', expected volume")),
-        }
+        one_of(text, Self::CHOICES, [ByVolume::Volume])
     }
 }
 
@@ -62,12 +58,7 @@ impl Value for TracePart {
     ];
 
     fn parse(text: &str) -> Result<TracePart, String> {
-        match text {
-            "volume" => Ok(TracePart::Volume),
-            "stream" => Ok(TracePart::Stream),
-            "export" => Ok(TracePart::Export),
-            _ => Err(format!("got '{text}', expected volume, stream or export")),
-        }
+        one_of(text, Self::CHOICES, [TracePart::Volume, TracePart::Stream, TracePart::Export])
     }
 }
 
@@ -268,11 +259,7 @@ impl Value for LayerInput {
     ];
 
     fn parse(text: &str) -> Result<LayerInput, String> {
-        match text {
-            "bottom" => Ok(LayerInput(Layer::Bottom)),
-            "top" => Ok(LayerInput(Layer::Top)),
-            _ => Err(format!("got '{text}', expected bottom or top")),
-        }
+        one_of(text, Self::CHOICES, [LayerInput(Layer::Bottom), LayerInput(Layer::Top)])
     }
 }
 
@@ -280,33 +267,14 @@ forebay_ask::ask! {
     /// What counts as a stream
     pub struct StreamsAsk("") {
         /// What counts as one stream. All write-back workers of a kernel form one stream
-        stream_by: StreamsBy = "thread",
+        stream_by: StreamBy = "thread",
     }
 }
 
 impl StreamsAsk {
     /// Returns what counts as one stream: a thread, a process or a name.
     pub fn by(&self) -> StreamBy {
-        self.stream_by.0
-    }
-}
-
-/// The value of the option that defines a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamsBy(pub StreamBy);
-
-impl Value for StreamsBy {
-    const WORD: &'static str = "WHAT";
-    const CHOICES: &'static [Choice] = &[
-        Choice { name: "thread", about: "each thread" },
-        Choice { name: "process", about: "each process with its threads" },
-        Choice { name: "name", about: "all threads with the same name" },
-    ];
-
-    fn parse(text: &str) -> Result<StreamsBy, String> {
-        text.parse()
-            .map(StreamsBy)
-            .map_err(|_| format!("got '{text}', expected thread, process or name"))
+        self.stream_by
     }
 }
 
@@ -412,7 +380,7 @@ impl Value for Replay {
     ];
 
     fn parse(text: &str) -> Result<Replay, String> {
-        text.parse()
+        one_of(text, Self::CHOICES, [Replay::Open, Replay::Closed, Replay::Dependent])
     }
 }
 
@@ -425,6 +393,6 @@ impl Value for Map {
     ];
 
     fn parse(text: &str) -> Result<Map, String> {
-        text.parse()
+        one_of(text, Self::CHOICES, [Map::Scale, Map::Wrap, Map::Clip])
     }
 }

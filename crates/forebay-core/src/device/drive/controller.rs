@@ -3,8 +3,7 @@
 //! The terms are DiskSim's (Bucy, Schindler, Schlosser, Ganger: "The DiskSim Simulation Environment
 //! Version 4.0 Reference Manual", CMU-PDL-08-101, section 3.2), with its names in brackets.
 
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, SpecError};
 
 /// The controller's time for a command, by its kind and the kind of the previous command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! earlier than the end of the previous one. An access may be determined after it began, so moving
 //! the arm must take at least idle power; otherwise energy could decrease.
 
-use crate::contract::spec::SpecError;
+use crate::contract::SpecError;
 use crate::device::hdd::geometry::{Divisor, Place};
 use crate::device::hdd::power::Meter;
 use crate::device::hdd::seek::SeekCurve;

@@ -6,7 +6,7 @@
 //! are the unit, defects and spares count tracks. Except for remapped sectors, the mapping is
 //! strictly increasing.
 
-use crate::contract::spec::SpecError;
+use crate::contract::SpecError;
 
 use super::search::search;
 

@@ -110,7 +110,7 @@ impl Spots {
 mod tests {
     use super::super::tests::spec;
     use super::*;
-    use crate::contract::time::Nanos;
+    use crate::contract::Nanos;
     use crate::device::hdd::{HddSpec, SeekSpec};
 
     /// The search must return the same result as examining all positions, wherever the arm is, with

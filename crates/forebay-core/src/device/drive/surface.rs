@@ -6,7 +6,7 @@
 //! revolution. In addition, each zone has its own skews, initial angle, reserved sectors, spares
 //! and defects, and there may be empty cylinders between zones.
 
-use crate::contract::spec::SpecError;
+use crate::contract::SpecError;
 use crate::device::hdd::geometry::{Divisor, Place, check, step};
 use crate::device::hdd::parts::Parts;
 use crate::device::hdd::{HddSpec, Zone};
@@ -324,7 +324,7 @@ impl ZoneRow {
 mod tests {
     use super::super::tests::spec;
     use super::*;
-    use crate::contract::time::Nanos;
+    use crate::contract::Nanos;
 
     #[test]
     fn the_head_position_agrees_with_a_search() {

@@ -6,8 +6,7 @@
 //! This includes skew, so the angle of a sector is its stream time modulo one revolution, and the
 //! transfer time of any run of sectors is a difference of two stream times.
 
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, SpecError};
 use crate::device::hdd::parts::Parts;
 
 /// The size of a sector in bytes.

@@ -30,9 +30,7 @@
 
 use super::geometry::Place;
 use super::{Hdd, SECTOR};
-use crate::contract::device::Device;
-use crate::contract::request::{Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Device, Nanos, Op, Request};
 
 /// Lower bounds for all orders of some requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

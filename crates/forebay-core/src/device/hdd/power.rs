@@ -9,8 +9,7 @@
 //!
 //! [`Op::Park`]: crate::contract::request::Op::Park
 
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, SpecError};
 
 /// The power of a disk in watts while its platters rotate, and its standby parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

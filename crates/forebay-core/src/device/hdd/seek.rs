@@ -4,8 +4,7 @@
 //! on, where it coasts at full speed, they take `c + e*d` (Ruemmler and Wilkes, "An introduction to
 //! disk drive modeling", 1994). The curve never decreases; no movement takes no time.
 
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, SpecError};
 
 /// The maximum time of any move, which keeps all sums far from overflow.
 const LONGEST_NS: f64 = 10e9;

@@ -6,7 +6,7 @@
 //! root below 25 cylinders and 900 us + 4 us per cylinder above.
 
 use super::*;
-use crate::contract::request::Flags;
+use crate::contract::Flags;
 
 fn tiny() -> HddSpec {
     HddSpec {

@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 
 use super::sparse::Sparse;
-use crate::contract::spec::SpecError;
+use crate::contract::SpecError;
 use crate::random;
 
 /// The rule for choosing the next block to collect.

@@ -4,8 +4,7 @@
 //! a drive have a few different times. The mode of a page depends on its number, so a page always
 //! has the same time.
 
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, SpecError};
 
 /// One of the possible durations of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]

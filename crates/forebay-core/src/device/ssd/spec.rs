@@ -2,8 +2,7 @@
 
 use super::ftl::{Collection, RESERVE_BLOCKS, Shape};
 use super::modes::Modes;
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, SpecError};
 
 /// The power of a drive in watts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -13,8 +13,7 @@
 
 use super::slices::Slices;
 use super::throttle::{Count, Direction, Measure, Queues, Throttle};
-use crate::contract::request::{Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, Op, Request};
 
 /// The tokens that a request costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

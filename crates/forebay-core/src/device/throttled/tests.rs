@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::contract::request::{Flags, Op};
+use crate::contract::{Flags, Op};
 
 const KIB: u32 = 1 << 10;
 const MIB: u32 = 1 << 20;

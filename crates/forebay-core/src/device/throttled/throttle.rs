@@ -3,9 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::contract::request::Op;
-use crate::contract::spec::SpecError;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, Op, SpecError};
 
 /// What a bucket counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What the anticipatory scheduler knows about processes: whether, when and where a process will
 //! read again.
 
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 use crate::elevator::history::ThinkTime;
 
 /// The limit for think times (20 ms), stored as half of it.

@@ -1,7 +1,7 @@
 //! Budgets: how many bytes a queue may use per turn, and what it is charged at the end.
 
 use super::service::Ended;
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// The maximum budget in bytes until the device's rate is known (16384 sectors).
 const FIRST_BUDGET_MAX: u64 = 16_384 * 512;

@@ -17,8 +17,7 @@
 use super::raise::{BURST_GAP, Raised};
 use super::service::Ended;
 use super::{ASYNC, Bfq};
-use crate::contract::request::Request;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, Request};
 use crate::elevator::queue::Queue;
 
 /// Requests at most this many bytes apart (8192 sectors) are close.

@@ -9,7 +9,7 @@
 //! waits for that queue, its *waker*. Requests of the waker are injected without a limit.
 
 use super::{ASYNC, Bfq};
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 use crate::elevator::queue::{Queue, QueuedId};
 
 /// The limit is reset after this time.

@@ -7,7 +7,7 @@
 //! Once such a burst is large, none of its streams is raised; streams of the burst that were raised
 //! before lose this when their next request is dispatched.
 
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// The factor by which the weight of a queue is raised.
 const RAISE: u32 = 30;

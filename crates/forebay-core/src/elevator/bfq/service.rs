@@ -2,7 +2,7 @@
 //! is charged at the end of its turn.
 
 use super::{ASYNC, Bfq};
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 use crate::elevator::queue::Queue;
 
 /// The longest wait for a seeking queue, and the shortest for a raised one.

@@ -3,7 +3,7 @@
 
 use super::inject::Injection;
 use super::raise::Raised;
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 use crate::elevator::history::{SeekHistory, ThinkTime};
 use crate::elevator::seek_order::SeekOrder;
 

@@ -1,8 +1,7 @@
 //! Tests splitting, merging and admission with the elevator noop.
 
 use super::*;
-use crate::contract::Bare;
-use crate::contract::policy::{Done, Finished};
+use crate::contract::{Bare, Done, Finished};
 use crate::elevator::limits::Waiting;
 use crate::elevator::noop::Noop;
 

@@ -7,7 +7,7 @@
 
 use super::stream_queue::StreamQueue;
 use super::{ASYNC, Cfq, Stream};
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// A request at most this many bytes from the head (8192 sectors) is close.
 const CLOSE_BYTES: u64 = 8 * 1024 * 512;

@@ -5,7 +5,7 @@ use super::service_tree::ServiceKind;
 use super::slices::share;
 use super::stream_queue::Slice;
 use super::{ASYNC, Cfq};
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// The minimum time for which one kind of queue has the disk.
 const KIND_SLICE_MIN: Nanos = Nanos::from_millis(2);

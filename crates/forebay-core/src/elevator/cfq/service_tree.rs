@@ -5,7 +5,7 @@
 //! [`super::stream_queue::StreamQueue::waits`] names from its first request until its slice ends
 //! without any requests. This includes the active queue.
 
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 use crate::elevator::history::ThinkTime;
 use crate::elevator::sorted::Sorted;
 

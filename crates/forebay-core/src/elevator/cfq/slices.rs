@@ -4,7 +4,7 @@
 use super::service_tree::ServiceKind;
 use super::stream_queue::Slice;
 use super::{ASYNC, Cfq};
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// Computes `value * part / whole` without overflow.
 #[inline]

@@ -2,7 +2,7 @@
 //! streams.
 
 use super::service_tree::ServiceKind;
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 use crate::elevator::history::SeekHistory;
 use crate::elevator::queue::{Queue, QueuedId};
 use crate::elevator::seek_order::{BackSeek, SeekOrder};

@@ -3,8 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::contract::bytes::Bytes;
-use crate::contract::request::{Flags, Op};
+use crate::contract::{Bytes, Flags, Op};
 use crate::elevator::queue::Owner;
 use crate::elevator::trial::{LEN, MIB, Run, ms, on, read, write};
 

@@ -4,7 +4,7 @@
 //! is exact for a device that serves one I/O at a time and a suitable average for one with a
 //! command queue. The cost of positioning is that time minus the transfer at the best recent rate.
 
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// The minimum length of I/Os from which the rate is learned, in bytes.
 const LONG_BYTES: u32 = 64 << 10;

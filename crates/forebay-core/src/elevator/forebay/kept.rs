@@ -4,8 +4,7 @@
 //! A bound shorter than the device's time for a full queue cannot be kept in any order. In this
 //! case the oldest requests go first, and late ones are counted.
 
-use crate::contract::policy::Figure;
-use crate::contract::time::Nanos;
+use crate::contract::{Figure, Nanos};
 
 /// The observations so far.
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,7 +11,7 @@
 
 use super::super::queue::{Queue, QueuedId};
 use super::{Forebay, READS, Side, WRITES};
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// Both kinds share a sweep unless the waiting writes take more than this many times as long as the
 /// waiting reads.

@@ -2,7 +2,7 @@
 //! time.
 
 use super::*;
-use crate::contract::request::{Flags, Op};
+use crate::contract::{Flags, Op};
 use crate::elevator::trial::{LEN, MIB, Run, ms, on, read, write};
 
 fn run(config: ForebayConfig) -> Run<Forebay> {

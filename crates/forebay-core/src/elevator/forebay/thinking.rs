@@ -5,7 +5,7 @@
 //! until `t` saves a movement if the request has arrived by then, and costs the device the time
 //! waited. The best `t` maximizes the expected saving minus the expected loss.
 
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// The number of classes; the last one is unbounded.
 const CLASSES: usize = 9;

@@ -13,7 +13,7 @@
 //! returned; a trail with outstanding requests is never reused.
 
 use super::thinking::{ALL, Pause, Thinking};
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// A trail remembers about its last 2^`OF_ONE` think times. The average of all trails covers the
 /// last 2^`OF_ALL`.

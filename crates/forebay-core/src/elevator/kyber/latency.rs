@@ -6,7 +6,7 @@
 //! it: with fewer than 500 latencies per second, the histogram since admission has a result only
 //! every 500 latencies.
 
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// How long latencies are counted before the tokens are adjusted.
 pub(super) const WINDOW: Nanos = Nanos::from_millis(100);

@@ -1,8 +1,6 @@
 use super::latency::Latencies;
 use super::*;
-use crate::contract::Bare;
-use crate::contract::device::Completion;
-use crate::contract::policy::{Finished, Policy};
+use crate::contract::{Bare, Completion, Finished, Policy};
 use crate::elevator::BlockLayer;
 use crate::elevator::trial::{MIB, ms, read, write};
 

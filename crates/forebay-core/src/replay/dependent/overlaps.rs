@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Active;
-use crate::contract::request::{Op, Request};
+use crate::contract::{Op, Request};
 use crate::slab::Slab;
 
 /// The longest request of the first class, in bytes. Each class has a limit four times that of the
@@ -96,8 +96,7 @@ pub(super) fn conflict(a: &Request, b: &Request) -> bool {
 mod tests {
     use super::super::NONE;
     use super::*;
-    use crate::contract::request::Flags;
-    use crate::contract::time::Nanos;
+    use crate::contract::{Flags, Nanos};
 
     /// The search must return the same result as examining all requests: sorted by address, with
     /// wide ones last.

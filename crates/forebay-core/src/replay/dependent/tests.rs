@@ -1,7 +1,6 @@
 use super::overlaps::conflict;
 use super::*;
-use crate::contract::bytes::Null;
-use crate::contract::request::{Flags, Op};
+use crate::contract::{Flags, Null, Op};
 use proptest::prelude::*;
 
 /// Returns when each request was issued and when it ended, on a device where each request takes the

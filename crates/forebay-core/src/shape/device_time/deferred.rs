@@ -15,7 +15,7 @@
 //! would fill its cache and then empty it again and again.
 
 use super::{CAREFUL, DeviceTime, InDevice, PAID_BUSY, Share};
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 impl DeviceTime {
     /// Returns how much of the debt has been paid since its last update.

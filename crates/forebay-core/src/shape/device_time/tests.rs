@@ -1,5 +1,5 @@
 use super::*;
-use crate::contract::request::Flags;
+use crate::contract::Flags;
 
 const WINDOW: Nanos = Nanos::from_millis(20);
 

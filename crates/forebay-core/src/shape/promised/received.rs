@@ -7,8 +7,7 @@
 //! A request that is too long for the bound can never be kept. While such a request waits, the
 //! tenant's rate is not judged.
 
-use crate::contract::policy::{Gauge, GaugeOf};
-use crate::contract::time::Nanos;
+use crate::contract::{Gauge, GaugeOf, Nanos};
 use crate::rtt::{Rtt, SERVICE};
 
 /// The service that a tenant received while requests waited.

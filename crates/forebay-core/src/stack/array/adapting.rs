@@ -9,8 +9,7 @@ use super::kind::{DriveKind, KINDS};
 use super::level::Level;
 use super::locks::{Part, Task};
 use crate::adapt::{Class, Costs, First, Layout, Optimum, Rule, regret};
-use crate::contract::request::Op;
-use crate::contract::time::Nanos;
+use crate::contract::{Nanos, Op};
 
 /// The number of bytes moved by clients after which the unused budget of switches stops growing.
 const BURST_BYTES: u64 = 1 << 30;

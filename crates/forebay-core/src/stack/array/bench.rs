@@ -14,12 +14,10 @@ use super::level::Level;
 use super::{Array, ledger};
 use crate::adapt::{BonusMalus, Costs, Factor, First};
 use crate::catalog::build;
-use crate::contract::bytes::{Bytes, Null};
-use crate::contract::device::{Completion, Mechanics};
-use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::policy::{Cx, Finished, Policy};
-use crate::contract::request::{Flags, Lane, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{
+    Bytes, Completion, Cx, Fault, Finished, Flags, Lane, Mechanics, Nanos, Null, Op, Outcome,
+    Policy, Request,
+};
 use crate::stack::placed::Placed;
 
 use judge::Judge;

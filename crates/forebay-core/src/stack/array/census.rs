@@ -5,8 +5,7 @@ use super::level::{LEVELS, Level, all, each};
 use super::lost::{Blocks, blocks_of};
 use super::unit::{Place, Unit};
 use super::{Array, Phase};
-use crate::contract::policy::{Gauge, GaugeOf};
-use crate::contract::request::Lane;
+use crate::contract::{Gauge, GaugeOf, Lane};
 
 /// The state of an array in figures.
 #[derive(Clone, Debug, PartialEq, Eq)]

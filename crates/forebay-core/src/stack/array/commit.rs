@@ -15,11 +15,7 @@ use super::losses::{Losses, Waiter};
 use super::record::{Record, units_a_record};
 use super::unit::Unit;
 use super::{Array, FLUSH, KIND, Phase, RECORD, geometry, nobodys};
-use crate::contract::bytes::{Buf, Bytes};
-use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::request::{Flags, Op};
-use crate::contract::time::Nanos;
-use crate::contract::volume::VolumeEvent;
+use crate::contract::{Buf, Bytes, Fault, Flags, Nanos, Op, Outcome, VolumeEvent};
 use crate::stack::placed::{Plan, Planned};
 
 /// The minimum number of drives that hold a record; more if the level tolerates more failures.

@@ -6,7 +6,7 @@ use super::kind::{DriveKind, KINDS};
 use super::level::{Level, each};
 use super::space::Space;
 use super::unit::{Place, Unit};
-use crate::contract::time::Nanos;
+use crate::contract::Nanos;
 
 /// A drive with more recent faults than this is no longer used.
 const FAULTS_MAX: u32 = 32;

@@ -4,7 +4,7 @@ use super::Array;
 use super::Phase;
 use super::level::{Roles, each};
 use super::unit::{Place, Unit};
-use crate::contract::volume::VolumeEvent;
+use crate::contract::VolumeEvent;
 
 /// Maximum number of waiting events about units; further ones are only counted.
 const EVENTS_MAX: usize = 1000;

@@ -8,8 +8,7 @@
 use super::Array;
 use super::job::Doing;
 use super::locks::{Part, Task};
-use crate::contract::outcome::Fault;
-use crate::contract::time::Nanos;
+use crate::contract::{Fault, Nanos};
 use crate::stack::placed::Plan;
 
 /// The delay before a write that found no space is retried: short enough that clients continue
@@ -139,8 +138,7 @@ mod tests {
     use super::super::Level;
     use super::super::bench::{Bench, created};
     use super::*;
-    use crate::contract::outcome::Outcome;
-    use crate::contract::request::{Flags, Op, Request};
+    use crate::contract::{Flags, Op, Outcome, Request};
 
     const RECORDS: u64 = 1 << 20;
 

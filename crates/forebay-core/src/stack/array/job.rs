@@ -7,8 +7,7 @@ use super::locks::{Part, Task};
 use super::method::Method;
 use super::salvage::Salvage;
 use super::unit::Unit;
-use crate::contract::bytes::{Buf, Bytes};
-use crate::contract::request::Flags;
+use crate::contract::{Buf, Bytes, Flags};
 
 /// The purpose of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::Array;
 use super::unit::{Place, Unit};
-use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::{Fault, Outcome};
 
 /// By unit: cells that a failed flush removed from the unit's state. Current jobs may still refer
 /// to them.

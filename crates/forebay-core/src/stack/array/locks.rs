@@ -9,8 +9,7 @@ use std::ops::Range;
 use super::geometry::BLOCK;
 use super::kind::DriveKind;
 use super::level::Level;
-use crate::contract::bytes::Bytes;
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Nanos};
 
 /// The part of a client's request that lies in one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

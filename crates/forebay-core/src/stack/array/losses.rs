@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::{Fault, Outcome};
 
 /// A client that waits until acknowledged data are durable.
 #[derive(Clone, Copy, Debug)]
@@ -75,8 +75,7 @@ mod tests {
     use super::super::Level;
     use super::super::bench::{Bench, created};
     use super::*;
-    use crate::contract::policy::Policy;
-    use crate::contract::request::{Flags, Op};
+    use crate::contract::{Flags, Op, Policy};
 
     #[test]
     fn each_stream_is_told_once_and_again_if_its_flush_came_before_the_loss() {

@@ -22,8 +22,7 @@ use super::table::Table;
 use super::unit::Unit;
 use super::{Array, Counts, Phase};
 use crate::adapt::{Costs, DriveCosts, First, Rule};
-use crate::contract::outcome::Fault;
-use crate::contract::time::Nanos;
+use crate::contract::{Fault, Nanos};
 
 impl Array {
     /// Returns an open, empty array for a run whose data need not survive the run.

@@ -34,9 +34,7 @@ use super::kind::DriveKind;
 use super::record::Record;
 use super::unit::Unit;
 use super::{Array, KIND, OPENING, Phase, geometry, nobodys};
-use crate::contract::bytes::{Buf, Bytes};
-use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::request::{Lane, Op};
+use crate::contract::{Buf, Bytes, Fault, Lane, Op, Outcome};
 use crate::stack::placed::{Plan, Planned};
 
 use heads::Heads;

@@ -19,9 +19,9 @@ use super::kind::{DriveKind, KINDS};
 use super::level::Level;
 use super::unit::Unit;
 use super::{Array, Phase};
-use crate::contract::request::Lane;
-use crate::contract::time::Nanos;
-use crate::contract::volume::{VolumeDrive, VolumeEvent, VolumeOrder, VolumeProgress, VolumeState};
+use crate::contract::{
+    Lane, Nanos, VolumeDrive, VolumeEvent, VolumeOrder, VolumeProgress, VolumeState,
+};
 
 /// The error if no more drives can be added.
 const NO_PLACE: &str = "the volume has the maximum number of drives";

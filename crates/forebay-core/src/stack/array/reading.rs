@@ -7,8 +7,7 @@ use super::method::{Method, Needs, View};
 use super::record::sums;
 use super::unit::Place;
 use super::{Array, geometry};
-use crate::contract::bytes::{Bytes, Slots};
-use crate::contract::request::Op;
+use crate::contract::{Bytes, Op, Slots};
 use crate::stack::placed::{Plan, Planned};
 
 impl Array {

@@ -16,7 +16,7 @@ use super::level::each;
 use super::locks::Task;
 use super::unit::{Place, Unit};
 use super::{Array, DriveKind};
-use crate::contract::outcome::Fault;
+use crate::contract::Fault;
 use crate::stack::placed::Plan;
 
 /// Maximum number of units that shrink at a time: if no write waits, and if writes wait.

@@ -20,8 +20,7 @@ use super::method::Method;
 use super::record::sums;
 use super::unit::{Place, Unit};
 use super::{KIND, geometry};
-use crate::contract::bytes::{Bytes, Slots};
-use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::{Bytes, Fault, Outcome, Slots};
 use crate::stack::placed::{Plan, Planned};
 
 /// The position, in a token, of the number of a block (from 1) if a cell is read block by block.

@@ -14,7 +14,7 @@ use super::job::{Doing, Job};
 use super::level::{Level, Roles, all};
 use super::locks::Task;
 use super::unit::{Place, Unit};
-use crate::contract::outcome::Fault;
+use crate::contract::Fault;
 
 /// Cells that units refer to although a drive may have lost their data.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use super::geometry::LANES_OPEN;
 use super::job::Doing;
 use super::level::{Level, ROLES_MAX, Roles, all, each};
 use super::unit::{Place, Unit};
-use crate::contract::bytes::{Buf, Bytes, Slots};
+use crate::contract::{Buf, Bytes, Slots};
 use crate::stack::placed::Plan;
 
 /// The data chunks of a unit after a request, so that the switch that follows need not read them.
@@ -374,8 +374,7 @@ fn augment(
 mod tests {
     use super::super::bench::{Bench, created};
     use super::*;
-    use crate::contract::outcome::Fault;
-    use crate::contract::request::{Flags, Op};
+    use crate::contract::{Fault, Flags, Op};
 
     /// Two roles must be rewritten. The drive of one of them has disappeared, and no other drive is
     /// available: it must not take the other role's drive.

@@ -7,10 +7,7 @@ use super::level::{Level, Roles};
 use super::locks::Task;
 use super::unit::{Place, Unit};
 use super::{Array, JOB, KIND};
-use crate::contract::bytes::Bytes;
-use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::request::Op;
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Fault, Nanos, Op, Outcome};
 use crate::stack::placed::{Owner, Plan, Planned};
 
 impl Array {

@@ -10,9 +10,7 @@ use super::method::Method;
 use super::record::trailer;
 use super::unit::Place;
 use super::{Array, geometry};
-use crate::contract::bytes::{Buf, Bytes, Piece, Slots};
-use crate::contract::outcome::Fault;
-use crate::contract::request::{Flags, Op};
+use crate::contract::{Buf, Bytes, Fault, Flags, Op, Piece, Slots};
 use crate::stack::placed::{Plan, Planned};
 
 /// Maximum number of attempts to write failed roles to other cells.

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::contract::request::Lane;
+use crate::contract::Lane;
 
 /// The blocks of a change.
 #[derive(Clone, Copy, Debug)]

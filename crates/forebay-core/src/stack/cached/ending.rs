@@ -5,8 +5,7 @@ use super::{
     Writing,
 };
 use crate::cache::Cache;
-use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::request::{Flags, Op};
+use crate::contract::{Fault, Flags, Op, Outcome};
 use crate::stack::placed::{Plan, Planned};
 
 impl<C: Cache> Cached<C> {

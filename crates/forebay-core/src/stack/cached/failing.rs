@@ -6,7 +6,7 @@
 
 use super::{Cached, Held, MENDED, NOTHING, STEP_BITS, Writing};
 use crate::cache::Cache;
-use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::{Fault, Outcome};
 use crate::stack::placed::{Owner, Plan, Planned};
 
 impl<C: Cache> Cached<C> {

@@ -3,9 +3,7 @@
 
 use super::{Cached, DESTAGE, DESTAGED, Held, KEY_BITS, Leaving, STEP_BITS};
 use crate::cache::{Cache, Frame};
-use crate::contract::bytes::Bytes;
-use crate::contract::outcome::Outcome;
-use crate::contract::request::{BACKGROUND, Flags, Lane, Op};
+use crate::contract::{BACKGROUND, Bytes, Flags, Lane, Op, Outcome};
 use crate::stack::placed::{Owner, Plan, Planned};
 
 impl<C: Cache> Cached<C> {

@@ -15,9 +15,7 @@ use std::collections::BTreeMap;
 
 use super::{Cached, Held, KEY_BITS, LOG, Pending};
 use crate::cache::Cache;
-use crate::contract::bytes::Bytes;
-use crate::contract::outcome::Outcome;
-use crate::contract::request::{Lane, Request};
+use crate::contract::{Bytes, Lane, Outcome, Request};
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
 use crate::stack::placement_log::{Binding, Ended, Event, Name, Pairing, PlacementLog, Wish};
 

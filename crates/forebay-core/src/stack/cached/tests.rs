@@ -3,11 +3,7 @@
 
 use super::*;
 use crate::cache::Lru;
-use crate::contract::device::Completion;
-use crate::contract::observer::Observer;
-use crate::contract::outcome::Fault;
-use crate::contract::policy::Done;
-use crate::contract::time::Nanos;
+use crate::contract::{Completion, Done, Fault, Nanos, Observer};
 use crate::device::fixed::Fixed;
 use crate::elevator::{BlockLayer, Limits, Noop};
 use crate::replay::{Intensity, Open};

@@ -2,7 +2,7 @@
 
 use super::{Cached, ON_DISK, Part, Stamp, WRITTEN, Writing, stamp_of};
 use crate::cache::Cache;
-use crate::contract::request::Request;
+use crate::contract::Request;
 use crate::stack::placed::{Plan, Planned};
 
 impl<C: Cache> Cached<C> {

@@ -3,10 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::contract::bytes::{Bytes, Slots};
-use crate::contract::outcome::Outcome;
-use crate::contract::request::{Flags, Lane, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{Bytes, Flags, Lane, Nanos, Op, Outcome, Request, Slots};
 use crate::outstanding::Release;
 
 /// The beneficiary of an I/O.
@@ -181,7 +178,7 @@ pub(crate) fn planned(call: impl FnOnce(&mut Plan<'_>)) -> Vec<Planned> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::request::Flags;
+    use crate::contract::Flags;
 
     #[test]
     fn ios_that_continue_each_other_in_every_respect_are_merged() {

@@ -8,8 +8,7 @@
 //! Each sector of a record has its own checksum and record number. If a power cut leaves a mixture
 //! of new and old sectors, it can therefore be distinguished from damage.
 
-use crate::contract::bytes::{Bytes, Slots};
-use crate::contract::request::Lane;
+use crate::contract::{Bytes, Lane, Slots};
 
 /// The size of a label in bytes.
 const BLOCK: u32 = 4096;

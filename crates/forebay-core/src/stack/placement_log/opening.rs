@@ -8,9 +8,7 @@
 
 use super::format::{self, LABELS, Labelled, RECORD, RingContent};
 use super::{Event, Name, OPEN, Phase, PlacementLog};
-use crate::contract::bytes::Bytes;
-use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::request::{Flags, Op};
+use crate::contract::{Bytes, Fault, Flags, Op, Outcome};
 use crate::stack::placed::{Plan, Planned};
 
 /// The number of records that are read at a time.

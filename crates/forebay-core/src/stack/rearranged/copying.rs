@@ -2,9 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::contract::bytes::Buf;
-use crate::contract::request::Op;
-use crate::contract::time::Nanos;
+use crate::contract::{Buf, Nanos, Op};
 use crate::rearrangement::Extent;
 use crate::stack::placed::Planned;
 

@@ -16,9 +16,7 @@
 //!   and FUA writes fail, so nothing becomes durable that a restart would not find.
 
 use super::{KEPT, Rearrange};
-use crate::contract::bytes::{Buf, Bytes, Slots};
-use crate::contract::outcome::{Fault, Outcome, worst};
-use crate::contract::request::{Flags, Op, Request};
+use crate::contract::{Buf, Bytes, Fault, Flags, Op, Outcome, Request, Slots, worst};
 use crate::rearrangement::Rearrangement;
 use crate::stack::placed::{Owner, Plan, Planned};
 

@@ -1,9 +1,7 @@
 //! Tests without data. The laws of the crate forebay-live test the contents.
 
 use super::*;
-use crate::contract::Bare;
-use crate::contract::outcome::Fault;
-use crate::contract::policy::{Done, Policy};
+use crate::contract::{Bare, Done, Fault, Policy};
 use crate::device::fixed::Fixed;
 use crate::elevator::{BlockLayer, Limits, Noop};
 use crate::replay::{Intensity, Open};

@@ -1,10 +1,6 @@
 //! The policies below two tiers: the disks' schedulers, which may divert requests, and the flash's.
 
-use crate::contract::bytes::{Bytes, Piece};
-use crate::contract::device::Completion;
-use crate::contract::policy::{AnyPolicy, Cx, Policy};
-use crate::contract::request::{Lane, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{AnyPolicy, Bytes, Completion, Cx, Lane, Nanos, Piece, Policy, Request};
 use crate::elevator::{BlockLayer, Elevator};
 use crate::stack::placed::Beneath;
 

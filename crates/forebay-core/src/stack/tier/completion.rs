@@ -4,8 +4,7 @@
 use super::surviving::LOG;
 use super::table::SECTOR;
 use super::{Choose, For, Io, Offloaded, Tiers};
-use crate::contract::outcome::{Fault, Outcome, worst};
-use crate::contract::request::{BACKGROUND, Op, Request};
+use crate::contract::{BACKGROUND, Fault, Op, Outcome, Request, worst};
 use crate::stack::placed::{Diverted, Owner, Plan, Planned};
 
 impl<C: Choose> Tiers<C> {

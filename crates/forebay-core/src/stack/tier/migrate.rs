@@ -11,9 +11,7 @@
 
 use std::cmp::Reverse;
 
-use crate::contract::bytes::Buf;
-use crate::contract::request::Lane;
-use crate::contract::time::Nanos;
+use crate::contract::{Buf, Lane, Nanos};
 use crate::index::{Index, spread};
 
 /// When to move data, and how much.

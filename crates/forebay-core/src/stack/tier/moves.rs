@@ -7,8 +7,7 @@
 use super::migrate::Move;
 use super::table::Piece;
 use super::{Choose, For, Io, Tiers};
-use crate::contract::bytes::Bytes;
-use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
+use crate::contract::{BACKGROUND, Bytes, Flags, Lane, Op, Request};
 use crate::stack::placed::{Owner, Plan, Planned};
 
 impl<C: Choose> Tiers<C> {

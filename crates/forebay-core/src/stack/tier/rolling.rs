@@ -7,7 +7,7 @@
 //! per task is tracked, while bcache finds the run by address among the last 128.
 
 use super::Choose;
-use crate::contract::request::{Op, Request};
+use crate::contract::{Op, Request};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Task {
@@ -56,8 +56,7 @@ impl Choose for Rolling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::request::Flags;
-    use crate::contract::time::Nanos;
+    use crate::contract::{Flags, Nanos};
 
     #[test]
     fn long_runs_reach_the_cut_off_and_are_remembered() {

@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 
 use super::table::{BLOCK, Table};
 use super::{Choose, Io, Tiers};
-use crate::contract::bytes::Bytes;
-use crate::contract::outcome::Outcome;
-use crate::contract::request::{Flags, Lane, Op, Request};
+use crate::contract::{Bytes, Flags, Lane, Op, Outcome, Request};
 use crate::stack::cached::Bound;
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
 use crate::stack::placement_log::{Binding, Ended, Event, Name, PlacementLog, Wish};

@@ -11,7 +11,7 @@
 
 use super::slots::Slots;
 use super::surviving::TableLog;
-use crate::contract::request::Lane;
+use crate::contract::Lane;
 use crate::index::{Index, spread};
 
 /// The size of a block in bytes.

@@ -3,11 +3,7 @@
 
 use super::table::BLOCK;
 use super::*;
-use crate::contract::Bare;
-use crate::contract::outcome::Fault;
-use crate::contract::policy::{Finished, Policy};
-use crate::contract::request::Flags;
-use crate::contract::time::Nanos;
+use crate::contract::{Bare, Fault, Finished, Flags, Nanos, Policy};
 use crate::elevator::packing::Packing;
 use crate::elevator::{Bid, BidConfig, BlockLayer, Limits, NoScheduler};
 use crate::stack::placed::Placed;

@@ -2,7 +2,7 @@
 //! requests each has outstanding.
 
 use super::*;
-use crate::front::Streams;
+use crate::Streams;
 
 /// A client of an export that keeps `depth` requests outstanding, and sends the next one `thinks`
 /// after an answer. Client 0 of the export "steady" sends its requests at given times instead.

@@ -1,10 +1,10 @@
 //! Tracks where a thread's requests on a volume begin, and whether they continue the previous one.
 
+use crate::Record;
 use crate::begins::BeginCounts;
 use crate::describe::direction;
 use crate::describe::sequential::Run;
 use crate::touched::Touched;
-use crate::trace::Record;
 
 /// The number of stretches per volume. The longest is about 1/64 of the thread's addresses (without
 /// long gaps), which determines the precision of the quarters.

@@ -4,8 +4,8 @@ use super::folding::Folding;
 use super::period::PERIODS_MAX;
 use super::rows::Figures;
 use super::rules::Features;
+use crate::Record;
 use crate::describe::{direction, mean_kib, share};
-use crate::trace::Record;
 
 /// Sums over the requests of a thread or of several.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use super::rules::{Fluctuation, Functionality, Intensity};
 use super::*;
 use crate::describe::tests::{read, write};
 use crate::describe::{Describer, Description, Options};
-use crate::trace::{Notes, Stream};
+use crate::{Notes, Stream};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::formats::events::Layer;
 use crate::formats::tests::{drain, input, leniently};
-use crate::trace::{Notes, Record};
+use crate::{Notes, Record};
 
 fn read(text: &str) -> Result<(Vec<Record>, Notes), TraceError> {
     read_at(text, Layer::Bottom)

@@ -10,8 +10,8 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use crate::bad_rows::BadRowsMax;
-use crate::error::{Place, TraceError};
 use crate::formats::events::{BackSteps, Category, Event, EventKind, Remap, Source, Span};
+use crate::{Place, TraceError};
 use damage::Damage;
 
 /// The size of a record without its payload.

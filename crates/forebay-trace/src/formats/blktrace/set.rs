@@ -10,9 +10,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Place, TraceError};
 use crate::open::traces_in;
-use crate::unpack;
+use crate::{Place, TraceError, unpack};
 
 /// The files of a set: the name of each for messages, and its content.
 pub(crate) type Files = Vec<(PathBuf, Box<dyn Read + Send>)>;

@@ -13,12 +13,10 @@
 
 use std::path::Path;
 
-use crate::columns::Columns;
 use crate::columns::cursor::Separator;
 use crate::columns::date;
 use crate::columns::span;
 use crate::columns::unit::{CLOCK, DATE, TIME_UNITS, TIMEDELTA};
-use crate::error::{Place, TraceError};
 use crate::fields::decimal_or_power;
 use crate::formats::FORMATS;
 use crate::formats::clock::time_of_day;
@@ -29,6 +27,7 @@ use crate::formats::titles::{
 use crate::lines::BYTE_ORDER_MARK;
 use crate::rows::shorten;
 use crate::suggest::{Declaration, LENGTH_UNITS, ROWS, Table, dated_unit, fields};
+use crate::{Columns, Place, TraceError};
 use forebay_ask::named;
 
 /// The maximum number of columns in a header. With more columns, a declaration is clearer.

@@ -9,12 +9,11 @@ use std::path::Path;
 
 use forebay_core::{Flags, Nanos, Op};
 
-use crate::error::{Place, TraceError};
 use crate::formats::Input;
 use crate::formats::log::{FIRST_LINES, Line, Log, ordered, words};
 use crate::formats::numbering::Numbering;
 use crate::rows::{self, LongRequests, RowError};
-use crate::trace::{Dictionary, Reader, Record, Stream};
+use crate::{Dictionary, Place, Reader, Record, Stream, TraceError};
 use forebay_words::plural::{counted, verb};
 
 /// The maximum number of requests that wait for their end.

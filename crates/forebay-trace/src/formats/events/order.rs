@@ -9,7 +9,7 @@ use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use super::event::{Event, EventKind, Source};
-use crate::error::TraceError;
+use crate::TraceError;
 
 /// The size of the window: by how many places an event may be out of order within its file.
 const AHEAD: usize = 512;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::naming::NameBudget;
-use crate::trace::{Dictionary, Stream};
+use crate::{Dictionary, Stream};
 
 /// The id of threads whose number is not in the trace.
 pub(crate) const UNKNOWN_THREAD: u32 = u32::MAX;

@@ -13,11 +13,10 @@ use rustc_hash::FxHashMap;
 
 use super::{BackSteps, Event, EventKind, Pairing, Remap, SECTOR_BYTES, Sorted, Source};
 use crate::bad_rows::BadRows;
-use crate::error::{Place, TraceError};
 use crate::formats::Input;
 use crate::formats::log::first_lines;
 use crate::lines::Lines;
-use crate::trace::{Dictionary, Notes, Reader, Record, SourceFacts};
+use crate::{Dictionary, Notes, Place, Reader, Record, SourceFacts, TraceError};
 use forebay_ask::named;
 use forebay_words::plural::{counted, verb};
 
@@ -107,12 +106,8 @@ impl<P: EventLine> Reader for TextEvents<P> {
         Ok(())
     }
 
-    fn dictionary(&self) -> &Dictionary {
-        &self.pairing.dictionary
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.pairing.notes
+    fn found(&self) -> (&Dictionary, &Notes) {
+        (&self.pairing.dictionary, &self.pairing.notes)
     }
 
     fn facts(&self) -> SourceFacts {

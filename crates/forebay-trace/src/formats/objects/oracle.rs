@@ -10,7 +10,7 @@
 use forebay_core::Op;
 
 use super::{Objects, Source, Use};
-use crate::error::TraceError;
+use crate::TraceError;
 use crate::formats::Input;
 use crate::formats::frames::Frames;
 use crate::order::Ordered;

@@ -17,7 +17,6 @@ use forebay_core::Op;
 
 use super::{Objects, Source, Use};
 use crate::bad_rows::{BadRows, BadRowsMax};
-use crate::error::{Place, TraceError};
 use crate::fields::{decimal, digits};
 use crate::formats::Input;
 use crate::formats::log::first_lines;
@@ -25,6 +24,7 @@ use crate::lines::Lines;
 use crate::order::Ordered;
 use crate::rows::{RowError, shorten};
 use crate::trace::{BATCH, Notes, Reader};
+use crate::{Place, TraceError};
 
 /// The roles of columns, and their names in headers.
 const NAMES: [(Role, &[&str]); 4] = [

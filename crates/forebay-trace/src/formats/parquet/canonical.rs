@@ -18,7 +18,6 @@ use forebay_core::{Flags, Nanos};
 use serde::{Deserialize, Serialize};
 
 use super::{Schema, Table, damaged, found, shown};
-use crate::error::TraceError;
 use crate::formats::numbering::Numbering as Named;
 use crate::formats::parquet::columns::Columns;
 use crate::formats::titles;
@@ -26,7 +25,7 @@ use crate::naming::NameBudget;
 use crate::op_flags::{FLAGS_EXPECTED, flags_of};
 use crate::rows::{self, RowError};
 use crate::table::Field;
-use crate::trace::{Dictionary, Record, Stream};
+use crate::{Dictionary, Record, Stream, TraceError};
 
 /// The metadata key of the format version.
 pub(crate) const KEY_VERSION: &str = "forebay.version";

@@ -7,10 +7,10 @@ use std::path::Path;
 use forebay_core::Op;
 
 use super::found::FoundColumn;
-use crate::error::{Place, TraceError};
 use crate::op_flags::{OPS_EXPECTED, op_word};
 use crate::rows::RowError;
 use crate::table::{Batch, Column, ColumnKind, Field, Values};
+use crate::{Place, TraceError};
 
 /// A batch of rows.
 pub(super) struct Columns<'a> {

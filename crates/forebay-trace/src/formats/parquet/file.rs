@@ -10,7 +10,7 @@ use ::parquet::file::serialized_reader::SerializedFileReader;
 use super::chunk::Chunk;
 use super::prefix::{self, Prefix};
 use super::{guarded, kinds};
-use crate::error::TraceError;
+use crate::TraceError;
 use crate::table::{Batch, Column, ColumnKind, Field, Source};
 use crate::trace::BATCH;
 use forebay_words::plural::counted;

@@ -2,11 +2,11 @@
 //! column of times contains no unit, the type determines it.
 
 use super::shown;
+use crate::ColumnMeaning;
 use crate::columns::date::day_of;
 use crate::columns::unit::TIME_UNITS;
 use crate::formats::titles::{AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD, Titles, VOLUME};
 use crate::table::{ColumnKind, Field};
-use crate::trace::ColumnMeaning;
 
 /// A column that was found for a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

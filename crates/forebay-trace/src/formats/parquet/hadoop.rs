@@ -11,13 +11,12 @@ use std::collections::BTreeMap;
 use forebay_core::{Nanos, Op};
 
 use super::{Schema, Table};
-use crate::error::TraceError;
 use crate::formats::parquet::columns::Columns;
 use crate::naming::NameBudget;
 use crate::op_flags::{FLAGS_EXPECTED, flags_of, op_of};
 use crate::rows::{self, RowError};
 use crate::table::Field;
-use crate::trace::{Dictionary, Record, Stream};
+use crate::{Dictionary, Record, Stream, TraceError};
 
 /// The size of a sector.
 const SECTOR_BYTES: u64 = 512;

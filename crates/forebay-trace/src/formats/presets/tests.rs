@@ -3,7 +3,7 @@ use forebay_core::{Nanos, Op};
 use super::*;
 use crate::formats::tests::{message as message_of, read as read_of};
 use crate::formats::{FORMATS, Format};
-use crate::trace::{Dictionary, Notes, Record};
+use crate::{Dictionary, Notes, Record};
 
 fn read(name: &str, text: &str) -> (Vec<Record>, Dictionary, Notes) {
     read_of(|input| Format::named(name).unwrap().open(input), text.as_bytes())

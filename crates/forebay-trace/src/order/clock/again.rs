@@ -1,7 +1,7 @@
 //! Decides whether a step back begins a new run, from the rows that follow it.
 
 use super::{ArrivalRow, Clock, FAR_NS};
-use crate::trace::Record;
+use crate::Record;
 
 /// The number of rows after a step that are examined.
 pub(in crate::order) const LOOK_AHEAD: usize = 64;

@@ -5,7 +5,7 @@ use forebay_words::plural::{counted, verb};
 use forebay_words::quantities;
 
 use super::{APART_NS, Clock, STEP_NS, STEPS_SHOWN};
-use crate::trace::{RunEvidence, RunStart};
+use crate::{RunEvidence, RunStart};
 
 /// If there are more steps back than this, they do not separate runs, unless all runs cover the
 /// same time.

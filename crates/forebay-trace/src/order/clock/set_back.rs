@@ -5,7 +5,7 @@
 //! or a part of the log that was written later looks the same.
 
 use super::{ArrivalRow, Clock, SMALL_STEP_NS};
-use crate::trace::Record;
+use crate::Record;
 
 /// The minimum number of rows before the step.
 const KNOWN_ROWS: u64 = 64;

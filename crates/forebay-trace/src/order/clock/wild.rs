@@ -1,7 +1,7 @@
 //! Recognizes wild rows: a few rows whose times are far from those before and after them.
 
 use super::{AHEAD_NS, ArrivalRow, Clock, FAR_NS, STEP_NS, Step, WILD_ROWS};
-use crate::trace::Record;
+use crate::Record;
 
 /// The minimum number of rows before a row that is wild because it is earlier than the others.
 const KNOWN_ROWS: u64 = 3;

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::record::fitting;
-use crate::trace::Dictionary;
+use crate::Dictionary;
 use crate::write::entry;
 use forebay_words::plural::{counted, verb};
 

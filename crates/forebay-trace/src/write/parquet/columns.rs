@@ -10,8 +10,8 @@ use parquet::errors::ParquetError;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::TypePtr;
 
+use crate::Record;
 use crate::op_flags::flag_letters;
-use crate::trace::Record;
 
 /// The columns of a file, in Parquet's message language.
 const SCHEMA: &str = "message requests {

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::RunResult;
 use crate::quantities::{millis, seconds};
-use crate::simulate::RunResult;
 use crate::slices::Compared;
 
 /// Which figure decides among schedulers that no other scheduler beats.

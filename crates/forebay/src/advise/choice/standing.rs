@@ -2,8 +2,8 @@
 
 use super::figure::Figure;
 use super::{CLEAR_SHARE, Choice};
+use crate::RunResult;
 use crate::advise::judge::SHARE_THAT_MATTERS;
-use crate::simulate::RunResult;
 
 /// How a run compares with the baseline, by the rule of [`super::Choice`]'s module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

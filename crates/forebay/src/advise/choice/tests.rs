@@ -6,8 +6,8 @@ use crate::advise::sensitivity::on_every_drive;
 use crate::advise::{Verdict, default_flash, sample};
 use crate::progress::unheard;
 use crate::retrodict::tests::{input_of, records};
-use crate::simulate::{Replay, Setup};
 use crate::slices::Slices;
+use crate::{Replay, Setup};
 
 /// Returns a run with the given busy time and tail latencies, and its slices. Request `id` is a
 /// read if `id` is even, and takes `took(id)` ms.

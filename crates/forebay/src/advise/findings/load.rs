@@ -1,16 +1,15 @@
 //! Describes the load that the trace puts on the device, and the streams that compete for the
 //! device.
 
-use forebay_core::Device;
-use forebay_core::device::list::DeviceModel;
+use forebay_core::{Device, DeviceModel};
 use forebay_trace::describe::printable;
 
 use super::{Case, capitalised, named_scheduler, under};
+use crate::Replay;
 use crate::advise::Disturbance;
 use crate::advise::judge::UTILISATION_THAT_MATTERS;
 use crate::advise::need::NoNeed;
 use crate::quantities::{counted, millis, percent, seconds, significant};
-use crate::simulate::Replay;
 
 impl Case<'_> {
     /// Reports that the trace contains only reads, or only writes.

@@ -2,9 +2,7 @@
 //! far to trust the answer.
 
 use forebay_ask::named;
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{Block, KeyFigure};
-use forebay_show::table::{Cell, Column, Row, RowMark, Table};
+use forebay_show::{Block, Cell, Column, Figure, KeyFigure, Row, RowMark, Table, Unit};
 use forebay_trace::describe::printable;
 
 use super::flash_line::flash_line;
@@ -13,7 +11,7 @@ use crate::advise::{
     Advice, DependsOn, Disturbance, Provider, Remedy, RemedyKind, Uncertain, Verdict,
 };
 use crate::quantities::bytes;
-use crate::simulate::{Replay, RunResult};
+use crate::{Replay, RunResult};
 
 /// One alternative: a row in the table on the first screen.
 struct Alternative<'a> {

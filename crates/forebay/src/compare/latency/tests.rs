@@ -3,10 +3,10 @@
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 
+use crate::Input;
 use crate::compare::{
     Card, GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, Options, compare, page,
 };
-use crate::input::Input;
 use crate::plan::confidence::Random;
 
 const US: u64 = 1000;

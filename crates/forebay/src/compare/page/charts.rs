@@ -1,7 +1,6 @@
 //! Builds charts of both traces' distributions.
 
-use forebay_show::figure::Unit;
-use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Series};
+use forebay_show::{Block, Chart, ChartAxis, ChartScale, Series, Unit};
 
 use crate::compare::Card;
 use crate::quantities::significant;
@@ -16,7 +15,7 @@ pub(super) fn side_by_side(card: &Card) -> Vec<Block> {
     let bytes = |lines: &[Points; 2]| lines.clone().map(|line| scaled(&line, 1024.0));
     let sizes = bytes(&card.pictures.sizes);
     let sizes = is_drawn(&sizes).then(|| Chart {
-        x: along("size (logarithmic)", Unit::Bytes, 1.0, ChartScale::Doublings),
+        x: ChartAxis::new("size (logarithmic)", Unit::Bytes, 1.0, ChartScale::Doublings),
         ..chart("sizes", "Sizes of requests", SHARES, shares(), sizes)
     });
     let gaps = cumulative("gaps", "Times between arrivals", &card.pictures.gaps);
@@ -30,7 +29,7 @@ const SHARES: &str = "The share of the requests that do not exceed a value, of b
 /// has times.
 pub(super) fn cumulative(id: &str, title: &str, lines: &[Points; 2]) -> Option<Chart> {
     is_drawn(lines).then(|| Chart {
-        x: along("time (logarithmic)", Unit::Seconds, 1e3, ChartScale::Decades),
+        x: ChartAxis::new("time (logarithmic)", Unit::Seconds, 1e3, ChartScale::Decades),
         ..chart(id, title, SHARES, shares(), lines.clone().map(|line| scaled(&line, 1e-3)))
     })
 }
@@ -43,13 +42,9 @@ fn scaled(points: &Points, by: f64) -> Points {
     points.iter().map(|(along, up)| (along * by, *up)).collect()
 }
 
-fn along(name: &str, unit: Unit, labels_per: f64, scale: ChartScale) -> ChartAxis {
-    ChartAxis { name: name.into(), unit, labels_per, scale }
-}
-
 /// Builds a y axis for shares of the requests.
 fn shares() -> ChartAxis {
-    along("requests, %", Unit::Share, 100.0, ChartScale::Between(0.0, 1.0))
+    ChartAxis::new("requests, %", Unit::Share, 100.0, ChartScale::Between(0.0, 1.0))
 }
 
 /// Builds a half-width chart with cache sizes on the x axis.
@@ -60,7 +55,7 @@ fn chart(id: &str, title: &str, description: &str, y: ChartAxis, lines: [Points;
         id: id.into(),
         title: title.into(),
         description: description.into(),
-        x: along("cache (logarithmic)", Unit::Bytes, 1.0, ChartScale::Doublings),
+        x: ChartAxis::new("cache (logarithmic)", Unit::Bytes, 1.0, ChartScale::Doublings),
         y,
         series: series.collect(),
         is_half: true,
@@ -74,7 +69,7 @@ fn miss_ratios(card: &Card) -> Chart {
     let error = significant(card.mrc_mean_error);
     let title = format!("Miss ratio of LRU caches, mean error {error}");
     let description = "The share of block uses that miss in a cache of each size.";
-    let y = along("missed, %", Unit::Share, 100.0, ChartScale::Between(0.0, 1.0));
+    let y = ChartAxis::new("missed, %", Unit::Share, 100.0, ChartScale::Between(0.0, 1.0));
     chart("mrc", &title, description, y, [line(|point| point.a), line(|point| point.b)])
 }
 
@@ -84,12 +79,12 @@ fn dispersion(card: &Card) -> Option<Chart> {
             |scale: &crate::compare::Dispersion| (scale.bin_ms as f64 / 1e3, of(&scale.quantity));
         card.dispersion.iter().map(point).collect()
     };
-    let y = along("variance / mean", Unit::Number, 1.0, ChartScale::PlainDecades);
+    let y = ChartAxis::new("variance / mean", Unit::Number, 1.0, ChartScale::PlainDecades);
     let lines = [line(|quantity| quantity.a), line(|quantity| quantity.b)];
     let title = "Burstiness by time scale, 1 for a Poisson process";
     let description = "The index of dispersion of counts in bins of each length.";
     (!card.dispersion.is_empty()).then(|| Chart {
-        x: along("bin (logarithmic)", Unit::Seconds, 1e3, ChartScale::Decades),
+        x: ChartAxis::new("bin (logarithmic)", Unit::Seconds, 1e3, ChartScale::Decades),
         ..chart("dispersion", title, description, y, lines)
     })
 }
@@ -108,10 +103,10 @@ fn heat(card: &Card) -> Chart {
     let title = format!("Where requests fall on the disk, {elsewhere} % elsewhere");
     let description =
         "The share of the requests in ranges with equal parts of the space that either trace uses.";
-    let y = along("requests, %", Unit::Share, 100.0, ChartScale::Linear);
+    let y = ChartAxis::new("requests, %", Unit::Share, 100.0, ChartScale::Linear);
     let place = "place, GiB of the space that either trace uses";
     Chart {
-        x: along(place, Unit::Bytes, 1.0 / GIB, ChartScale::Linear),
+        x: ChartAxis::new(place, Unit::Bytes, 1.0 / GIB, ChartScale::Linear),
         is_half: false,
         ..chart("heat", &title, description, y, [line(&heat.a), line(&heat.b)])
     }

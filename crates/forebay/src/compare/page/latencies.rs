@@ -1,9 +1,7 @@
 //! The tables of recorded latencies. All figures in a table have one unit, which the head of the
 //! first column states.
 
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, Table};
+use forebay_show::{Cell, Column, Figure, Row, Table, Tone, Unit, Verdict};
 
 use crate::compare::{GroupKind, LatencyAnswer, LatencyChange, LatencyFigure, LatencyGroup};
 

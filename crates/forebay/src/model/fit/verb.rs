@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 
 use forebay_ask::Face;
 use forebay_model::BUDGET_BYTES;
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
+use forebay_show::{Block, Figure, KeyFigure, Page, Place, Tone, Unit, Verdict};
 use forebay_trace::unpack::Consumed;
 use forebay_trace::write::Draft;
 use forebay_words::plural::counted;
 use serde::Serialize;
 
 use super::{Detail, FitOptions, Fitted, fit};
-use crate::error::Error;
+use crate::Error;
 use crate::model::judge::{Judged, VerdictOfTwins, judge};
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, in_place_of, warn_notes};
 

@@ -6,18 +6,16 @@ use forebay_ask::{Choice, Face, Value};
 use forebay_core::Nanos;
 use forebay_model::Model;
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
-use forebay_show::page::{Page, Tone, Verdict};
+use forebay_show::{Page, Tone, Verdict};
 use forebay_trace::write::{self, Draft, ProtectedFiles};
 use forebay_words::plural::counted;
 use serde::Serialize;
 
 use crate::convert::verb::written;
 use crate::convert::{Converted, convert};
-use crate::error::Error;
-use crate::fio_job;
 use crate::model::open::{expect_end, open_model};
-use crate::progress::ProgressReport;
 use crate::verb::{Answered, Session, Verb, in_place_of};
+use crate::{Error, ProgressReport, fio_job};
 
 forebay_ask::ask! {
     /// Generate a trace from a model: a twin of the trace that the model was fitted to

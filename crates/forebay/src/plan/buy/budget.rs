@@ -1,7 +1,7 @@
 //! The most that drives may cost, and which rows of the answer cost no more.
 
 use forebay_ask::{Takes, Value, named};
-use forebay_show::figure::{Figure, Unit};
+use forebay_show::{Figure, Unit};
 
 use super::page;
 use super::rank::BuyRow;

@@ -14,8 +14,8 @@ use forebay_trace::Record;
 use forebay_trace::gaps::without_gaps_s;
 use forebay_trace::touched::Stretch;
 
+use crate::Error;
 use crate::clock::Times;
-use crate::error::Error;
 use crate::input::{Failed, Input, Records};
 use crate::plan::arrival_times::{Clock, Span, cautions, own_clock, timed, told_apart};
 use crate::plan::consolidate::Begin;

@@ -19,7 +19,7 @@ use super::guarantee::Guarantee;
 use super::layout::{CHUNK_KIB, DriveLayout, Layout};
 use super::rank::{BuyRow, Sharing};
 use super::speed::Speed;
-use crate::error::Error;
+use crate::Error;
 
 /// The texts of the configuration files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -11,14 +11,13 @@
 use std::cell::Cell;
 
 use forebay_core::catalog::build_placed;
-use forebay_core::contract::bytes::Slots;
 use forebay_core::{
-    Completion, Device, Done, Flags, Nanos, Observer, Op, Request, Workload, simulate,
+    Completion, Device, Done, Flags, Nanos, Observer, Op, Request, Slots, Workload, simulate,
 };
 
 use super::layout::{Data, DriveLayout, Layout, Set};
+use crate::Error;
 use crate::devices::{self, OpenDevice};
-use crate::error::Error;
 use crate::plan::spread::Spread;
 
 const SMALL_BYTES: u32 = 4096;

@@ -13,8 +13,8 @@ use forebay_core::stack::array::Update;
 use forebay_core::{Device, Spec, SpecError};
 use serde::Serialize;
 
+use crate::OpenDevice;
 use crate::array_score::drive_costs;
-use crate::devices::OpenDevice;
 use crate::plan::devices::STRIPE_BYTES;
 
 /// A layout of data on drives.

@@ -2,9 +2,8 @@
 //! keep the promises, and the configuration.
 
 use forebay_ask::named;
-use forebay_show::figure::{Figure, Unit};
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
+use forebay_show::table::{Cell, Column, RowMark, Table};
+use forebay_show::{Block, Figure, KeyFigure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::plural::counted;
 use forebay_words::quantities::NONE;
 
@@ -237,107 +236,81 @@ fn best_mark(nth: usize, is_priced: bool) -> RowMark {
 }
 
 fn in_brief(rows: &[&BuyRow], several: bool, is_priced: bool) -> Table {
-    let mut table = Table::new([
-        Column::words("drive, layout"),
-        Column::words("buy"),
-        Column::words("decides"),
-        Column::of("busy", Unit::Share),
-        Column::of("mean power", Unit::Watts),
-        Column::of("price", Unit::Number),
-    ]);
-    table.rows.extend(rows.iter().enumerate().map(|(nth, row)| TableRow {
-        mark: best_mark(nth, is_priced),
-        cells: vec![
-            name(row, several).into(),
-            bought(row).into(),
-            decides(row),
-            Cell::value(row.utilisation_max),
-            Cell::value(row.mean_power_w),
-            price(row).map_or(Cell::Missing, Cell::Figure),
+    Table::listing(
+        rows,
+        &[
+            (Column::words("drive, layout"), &|row| name(row, several).into()),
+            (Column::words("buy"), &|row| bought(row).into()),
+            (Column::words("decides"), &|row| decides(row)),
+            (Column::of("busy", Unit::Share), &|row| row.utilisation_max.into()),
+            (Column::of("mean power", Unit::Watts), &|row| row.mean_power_w.into()),
+            (Column::of("price", Unit::Number), &|row| {
+                price(row).map_or(Cell::Missing, Cell::Figure)
+            }),
         ],
-    }));
-    table
+    )
+    .marked((0..).map(|nth| best_mark(nth, is_priced)))
 }
 
 fn in_detail(rows: &[&BuyRow], several: bool, is_priced: bool) -> Table {
     let count = |head: &str| Column::of(head, Unit::Count);
-    let mut table = Table::new([
-        Column::words("drive, layout"),
-        count("may fail"),
-        count("for bytes"),
-        count("redundant"),
-        count("for time"),
-        Column::of("mean busy", Unit::Share),
-    ]);
     let number = |number: Option<usize>| Cell::value(number.map(|number| number as f64));
-    table.rows.extend(rows.iter().enumerate().map(|(nth, row)| TableRow {
-        mark: best_mark(nth, is_priced),
-        cells: vec![
-            name(row, several).into(),
-            Cell::Value(row.survives as f64),
-            Cell::value(row.drives_for_bytes.map(|drives| drives as f64)),
-            number(row.drives_for_redundancy),
-            number(row.drives_for_time),
-            Cell::value(row.utilisation),
+    Table::listing(
+        rows,
+        &[
+            (Column::words("drive, layout"), &|row| name(row, several).into()),
+            (count("may fail"), &|row| (row.survives as f64).into()),
+            (count("for bytes"), &|row| row.drives_for_bytes.map(|drives| drives as f64).into()),
+            (count("redundant"), &|row| number(row.drives_for_redundancy)),
+            (count("for time"), &|row| number(row.drives_for_time)),
+            (Column::of("mean busy", Unit::Share), &|row| row.utilisation.into()),
         ],
-    }));
-    table
+    )
+    .marked((0..).map(|nth| best_mark(nth, is_priced)))
 }
 
 fn in_failure(rows: &[&BuyRow], several: bool, is_priced: bool) -> Table {
-    let mut table = Table::new([
-        Column::words("drive, layout"),
-        Column::of("in time", Unit::Achieved),
-        Column::of("one missing", Unit::Achieved),
-        Column::of("rebuilding", Unit::Achieved),
-        Column::of("hours", Unit::Number),
-        Column::of("lost a year", Unit::Bytes),
-        Column::of("TB written a year", Unit::Number),
-        Column::of("years", Unit::Number),
-    ]);
     let share = |of: Option<&ClientShare>| Cell::value(of.map(|of| of.in_time_fraction));
-    table.rows.extend(rows.iter().enumerate().map(|(nth, row)| TableRow {
-        mark: best_mark(nth, is_priced),
-        cells: vec![
-            name(row, several).into(),
-            share(row.worst()),
-            share(row.degraded.as_ref()),
-            share(row.rebuilding.as_ref()),
-            Cell::value(row.rebuild_hours.filter(|_| row.degraded.is_some())),
-            Cell::value(row.lost_per_year_bytes),
-            Cell::value(row.written_per_year_tb),
-            Cell::value(row.endurance_years),
+    Table::listing(
+        rows,
+        &[
+            (Column::words("drive, layout"), &|row| name(row, several).into()),
+            (Column::of("in time", Unit::Achieved), &|row| share(row.worst())),
+            (Column::of("one missing", Unit::Achieved), &|row| share(row.degraded.as_ref())),
+            (Column::of("rebuilding", Unit::Achieved), &|row| share(row.rebuilding.as_ref())),
+            (Column::of("hours", Unit::Number), &|row| {
+                row.rebuild_hours.filter(|_| row.degraded.is_some()).into()
+            }),
+            (Column::of("lost a year", Unit::Bytes), &|row| row.lost_per_year_bytes.into()),
+            (Column::of("TB written a year", Unit::Number), &|row| row.written_per_year_tb.into()),
+            (Column::of("years", Unit::Number), &|row| row.endurance_years.into()),
         ],
-    }));
-    table
+    )
+    .marked((0..).map(|nth| best_mark(nth, is_priced)))
 }
 
 /// Builds the table of clients: the constant-rate capacity that each needs, and the share answered
 /// in time in the best row.
 fn clients(answer: &Answer) -> Table {
-    let mut table = Table::new([
-        Column::words("client"),
-        Column::of("requests", Unit::Count),
-        Column::of("data", Unit::Bytes),
-        Column::words("promise"),
-        Column::of("IOPS alone", Unit::Count),
-        Column::of("gets", Unit::Achieved),
-    ]);
     let gets = |need: &ClientNeed| {
         let of = best(answer)?.clients.iter().find(|of| of.client == need.client)?;
         Some(of.in_time_fraction)
     };
-    table.rows.extend(answer.clients.iter().map(|need| {
-        TableRow::new([
-            need.client.clone().into(),
-            Cell::Value(need.requests as f64),
-            Cell::Value(need.bytes as f64),
-            format!("{} within {}", promised(need.fraction), bound(need.within_ms)).into(),
-            Cell::value(need.capacity_iops.map(|iops| iops as f64)),
-            Cell::value(gets(need)),
-        ])
-    }));
-    table
+    Table::listing(
+        &answer.clients,
+        &[
+            (Column::words("client"), &|need| need.client.clone().into()),
+            (Column::of("requests", Unit::Count), &|need| need.requests.into()),
+            (Column::of("data", Unit::Bytes), &|need| need.bytes.into()),
+            (Column::words("promise"), &|need| {
+                format!("{} within {}", promised(need.fraction), bound(need.within_ms)).into()
+            }),
+            (Column::of("IOPS alone", Unit::Count), &|need| {
+                need.capacity_iops.map(|iops| iops as f64).into()
+            }),
+            (Column::of("gets", Unit::Achieved), &|need| gets(need).into()),
+        ],
+    )
 }
 
 /// Formats the promise, as in `99 % within 10 ms`, or states that each client has its own.

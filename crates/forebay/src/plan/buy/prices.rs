@@ -15,8 +15,8 @@ use std::path::Path;
 use forebay_trace::whole;
 use serde::Deserialize;
 
+use crate::Error;
 use crate::devices::{self, OpenDevice, Price};
-use crate::error::Error;
 
 /// The prices and power figures in the user's file.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use forebay_core::catalog::build_placed;
-use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::contract::AnyPolicy;
 use forebay_core::device::failing::{Failing, Failure, When};
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{
@@ -14,14 +14,13 @@ use forebay_core::{
 
 use super::clients::{Clients, Merged};
 use super::layout::{CHUNK_KIB, DriveLayout, Set};
-use crate::devices::OpenDevice;
-use crate::error::Error;
 use crate::jobs::Tell;
 use crate::layout::{Map, VolumeLayout};
 use crate::plan::confidence::{BLOCKS, Bootstrap};
 use crate::plan::devices::STRIPE_BYTES;
 use crate::plan::devices::striped::Striped;
 use crate::plan::spread::Spread;
+use crate::{Error, OpenDevice};
 
 /// The outcome of a run.
 #[derive(Clone, Debug, Default)]

@@ -4,8 +4,7 @@
 //! because it reads ahead by itself. Flash has no such figures: a model that was never written to
 //! is faster than a real drive is in the long run.
 
-use forebay_core::device::list::DeviceModel;
-use forebay_core::{Device, Flags, Nanos, Op, Request};
+use forebay_core::{Device, DeviceModel, Flags, Nanos, Op, Request};
 
 /// The peak rates of a drive for reads and for writes.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use super::Question;
 use super::layout::DriveLayout;
 use super::run::Count;
 use super::trial::TrialResult;
-use crate::devices::OpenDevice;
+use crate::OpenDevice;
 
 /// The drives of a row that have to be paid for and powered.
 pub(super) struct Spent<'a> {

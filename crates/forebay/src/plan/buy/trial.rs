@@ -10,11 +10,10 @@ use forebay_core::replay::Intensity;
 
 use super::layout::Data;
 use super::run::{Case, Come, Count, Health, Run};
-use crate::devices::OpenDevice;
-use crate::error::Error;
 use crate::jobs::Tell;
 use crate::plan::confidence::{BLOCKS, share_interval};
 use crate::plan::devices::STRIPE_BYTES;
+use crate::{Error, OpenDevice};
 
 /// How many numbers are tried before checking whether any number can succeed.
 const TRIED_FIRST: usize = 4;

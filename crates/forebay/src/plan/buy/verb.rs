@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{AskError, Choice, PartialShare, Share, Takes, Value, positive_duration};
+use forebay_ask::{AskError, Choice, PartialShare, Share, Takes, Value, one_of, positive_duration};
 use forebay_core::Nanos;
 use forebay_trace::streams::StreamBy;
 
@@ -10,14 +10,11 @@ use super::{
     Answer, Budget, By, Candidate, Configuration, Layout, Prices, Promise, Question, Reliability,
 };
 use super::{Sharing, answer, page};
-use crate::devices;
-use crate::error::Error;
-use crate::input::Input;
 use crate::plan::confidence::Bootstrap;
 use crate::plan::consolidate::Begin;
 use crate::plan::page::undecided;
-use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, kept, warn_all};
+use crate::{Error, Input, ProgressReport, devices};
 
 forebay_ask::ask! {
     /// Find which drives to buy, how many and in which layout, to keep promises to clients
@@ -176,12 +173,15 @@ impl Value for Shared {
     ];
 
     fn parse(text: &str) -> Result<Shared, String> {
-        match text {
-            "shared" => Ok(Shared(&[Sharing::Shared])),
-            "apart" => Ok(Shared(&[Sharing::Apart])),
-            "both" => Ok(Shared(&[Sharing::Shared, Sharing::Apart])),
-            _ => Err(format!("got '{text}', expected shared, apart or both")),
-        }
+        one_of(
+            text,
+            Self::CHOICES,
+            [
+                Shared(&[Sharing::Shared]),
+                Shared(&[Sharing::Apart]),
+                Shared(&[Sharing::Shared, Sharing::Apart]),
+            ],
+        )
     }
 }
 

@@ -1,9 +1,10 @@
 //! The report pages of `plan capacity`.
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, Chart, ChartAxis, ChartScale, Page, Place, Series, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
+use forebay_show::{
+    Block, Chart, ChartAxis, ChartScale, Figure, Page, Place, Series, Tone, Unit, Verdict,
+};
 
 use forebay_words::plural::{counted, verb};
 
@@ -162,18 +163,13 @@ fn charts(promises: &Promises, curves: &Curves) -> Vec<Block> {
             description: "For each time limit, the smallest capacity that answers each share of \
                           the requests in time."
                 .into(),
-            x: ChartAxis {
-                name: "requests in time, %".into(),
-                unit: Unit::Promise,
-                labels_per: 100.0,
-                scale: ChartScale::Between(from, 1.0),
-            },
-            y: ChartAxis {
-                name: "IOPS".into(),
-                unit: Unit::Iops,
-                labels_per: 1.0,
-                scale: ChartScale::Linear,
-            },
+            x: ChartAxis::new(
+                "requests in time, %",
+                Unit::Promise,
+                100.0,
+                ChartScale::Between(from, 1.0),
+            ),
+            y: ChartAxis::new("IOPS", Unit::Iops, 1.0, ChartScale::Linear),
             series: series.collect(),
             is_half: true,
         })
@@ -212,21 +208,14 @@ pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
         let chart = Chart {
             id: "speeds".into(),
             title: "Smallest speed for a share of the requests".into(),
-            description: "For each time limit, the smallest speed that answers each share of the \
-                          requests in time."
-                .into(),
-            x: ChartAxis {
-                name: "requests in time, %".into(),
-                unit: Unit::Promise,
-                labels_per: 100.0,
-                scale: ChartScale::Between(least, 1.0),
-            },
-            y: ChartAxis {
-                name: "speed".into(),
-                unit: Unit::Number,
-                labels_per: 1.0,
-                scale: ChartScale::Linear,
-            },
+            description: "For each time limit, the smallest speed that answers each share of the requests in time.".into(),
+            x: ChartAxis::new(
+                "requests in time, %",
+                Unit::Promise,
+                100.0,
+                ChartScale::Between(least, 1.0),
+            ),
+            y: ChartAxis::new("speed", Unit::Number, 1.0, ChartScale::Linear),
             series,
             is_half: false,
         };

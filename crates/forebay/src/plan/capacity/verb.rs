@@ -9,17 +9,14 @@ use forebay_trace::streams::StreamBy;
 
 use super::page;
 use super::{Doubt, Promises, answer, curve, missing};
-use crate::devices;
-use crate::error::Error;
 use crate::plan::arrival_times::{ArrivalTimes, Clock};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::costed::{self, Costs, Load};
 use crate::plan::devices::{self as in_devices, Question};
 use crate::plan::page::undecided;
 use crate::plan::read::read;
-use crate::progress::ProgressReport;
-use crate::shingled;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, TracePart, Verb, warn_all};
+use crate::{Error, ProgressReport, devices, shingled};
 
 forebay_ask::ask! {
     /// Find the smallest capacity that answers a share of the requests within a time

@@ -5,11 +5,11 @@ use std::fmt::Write;
 
 use forebay_core::Nanos;
 
+use forebay_show::Block;
 use forebay_show::html::axis::Axis;
 use forebay_show::html::charts::STRIPS;
 use forebay_show::html::plot::{Caption, Plot};
 use forebay_show::html::text::{seconds, significant};
-use forebay_show::page::Block;
 
 use super::merged::times;
 use super::page::{COLORS, Shown, apart, client_names, color, legend};

@@ -107,19 +107,11 @@ impl Merged {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
 
     use super::*;
 
     fn arrivals(times: &[u64]) -> ArrivalTimes {
-        ArrivalTimes {
-            lengths: (512, 512),
-            data_requests: 1000,
-            path: PathBuf::from("t"),
-            whole: times.iter().copied().map(Nanos).collect(),
-            volumes: Vec::new(),
-            notes: forebay_trace::Notes::default(),
-        }
+        ArrivalTimes::of(times.iter().copied().map(Nanos).collect())
     }
 
     #[test]

@@ -4,13 +4,12 @@
 use std::cmp::Ordering;
 
 use forebay_core::Nanos;
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar, Part};
 use forebay_show::html::paragraphs::page_title;
 use forebay_show::html::plot::Caption;
 use forebay_show::html::text::count;
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, Table};
+use forebay_show::{Block, Figure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::plural::counted;
 
 use super::bursts::bursts;
@@ -384,17 +383,9 @@ mod tests {
     use super::*;
     use crate::plan::capacity::Promises;
     use crate::plan::consolidate::consolidate;
-    use std::path::PathBuf;
 
     fn client(times: &[u64]) -> ArrivalTimes {
-        ArrivalTimes {
-            lengths: (512, 512),
-            data_requests: 1000,
-            path: PathBuf::from("t"),
-            whole: times.iter().copied().map(Nanos::from_secs).collect(),
-            volumes: Vec::new(),
-            notes: forebay_trace::Notes::default(),
-        }
+        ArrivalTimes::of(times.iter().copied().map(Nanos::from_secs).collect())
     }
 
     fn found(clients: &[&ArrivalTimes], shifts: &[Nanos]) -> Consolidation {

@@ -5,18 +5,17 @@ use std::path::{Path, PathBuf};
 use forebay_ask::{AskError, Delay, PartialShare, Share};
 use forebay_core::Nanos;
 
-use super::clients::{OneClient, clients};
+use super::clients::clients;
 use super::page::{self, Shown};
 use super::{Begin, cautions, consolidate, own_cautions};
-use crate::error::Error;
-use crate::plan::arrival_times::{ArrivalTimes, Clock, Span};
+use crate::plan::arrival_times::{Arrivals, Clock, Requests, Span};
 use crate::plan::capacity::{Promises, once};
 use crate::plan::confidence::Bootstrap;
-use crate::plan::costed::{self, Costs, Load};
+use crate::plan::costed::{self, Costs};
 use crate::plan::page::undecided;
 use crate::plan::read::read_uncautioned;
-use crate::progress::ProgressReport;
 use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, TracePart, Verb, warn_all};
+use crate::{Error, ProgressReport};
 
 forebay_ask::ask! {
     /// Find what clients that share a server need together, and what each of them needs alone
@@ -52,16 +51,16 @@ forebay_ask::ask! {
 }
 
 /// The clients, and how their start times are aligned.
-struct Clients<C> {
-    each: Vec<C>,
+struct Clients<A> {
+    each: Vec<Requests<A>>,
     /// The number of clients that each trace represents.
     copies: usize,
     begin: Begin,
     shifts: Vec<Nanos>,
 }
 
-impl<C: OneClient> Clients<C> {
-    fn all(&self) -> Vec<&C> {
+impl<A> Clients<A> {
+    fn all(&self) -> Vec<&Requests<A>> {
         self.each.iter().flat_map(|client| std::iter::repeat_n(client, self.copies)).collect()
     }
 }
@@ -88,7 +87,7 @@ impl Verb for ConsolidateAsk {
         let promises = Promises::new(self.within.clone(), self.fraction.clone());
         if let Some(cost) = &self.cost_us {
             let costs = Costs::asked(cost)?;
-            let clients: Clients<Load> = self.read(session)?;
+            let clients = self.read(session)?;
             session.begin("searching for speeds", None);
             let Clients { begin, shifts, .. } = &clients;
             let (all, cost) = (clients.all(), costs.cost);
@@ -97,7 +96,7 @@ impl Verb for ConsolidateAsk {
             return Answered::new(&found, undecided(page::of_cost(&found, &costs), data_requests));
         }
         let bootstrap = self.confidence.map(|level| Bootstrap { level: level.0, seed: self.seed });
-        let clients: Clients<ArrivalTimes> = self.read(session)?;
+        let clients = self.read(session)?;
         session.begin("searching for capacities", None);
         let Clients { begin, shifts, .. } = &clients;
         let (all, told) = (clients.all(), &mut |told: &ProgressReport| session.progress(told));
@@ -109,12 +108,12 @@ impl Verb for ConsolidateAsk {
 }
 
 impl ConsolidateAsk {
-    fn read<C: OneClient>(&self, session: &mut dyn Session) -> Result<Clients<C>, Error> {
+    fn read<A: Arrivals>(&self, session: &mut dyn Session) -> Result<Clients<A>, Error> {
         let (by_volume, by) = (self.by.is_some(), self.by.map(|_| TracePart::Volume));
         let clock = Clock::of(self.within.iter().copied(), self.trust_times);
         let traces = self.traces.iter();
         let traces =
-            traces.map(|trace| read_uncautioned::<C>(&self.source, trace, by, clock, session));
+            traces.map(|trace| read_uncautioned::<A>(&self.source, trace, by, clock, session));
         let (each, begin) = clients(traces.collect::<Result<_, _>>()?, by_volume, self.keep_times)?;
         let copies = match (each.len(), by_volume) {
             (1, false) => usize::from(self.clients.unwrap_or(2)),

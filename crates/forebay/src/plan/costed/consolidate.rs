@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::in_time::{Arrival, answered, first_come, least_speed, scale};
 use super::{About, Cost, CostedRow, Load, as_speed, beyond, least_speeds, table};
-use crate::error::Error;
+use crate::Error;
 use crate::jobs::on_all_cores;
 use crate::plan::arrival_times::Span;
 use crate::plan::capacity::{Promises, once};
@@ -135,7 +135,7 @@ impl Question<'_> {
         alone: impl Fn(usize) -> Vec<f64>,
     ) -> Result<Vec<Shared>, Error> {
         let (cost, within) = (self.cost, self.within);
-        let all = self.merged(self.clients.iter().map(|client| client.requests.clone()));
+        let all = self.merged(self.clients.iter().map(|client| client.whole.clone()));
         let prices = least_speeds(&all, cost, within, fractions);
         let row = |(of, (fraction, price)): (usize, (&Share, Option<u64>))| {
             let beyond = || beyond("all together", *fraction, within);
@@ -145,7 +145,7 @@ impl Question<'_> {
             let left = self.clients.iter().zip(&own);
             let promised =
                 self.merged(left.map(|(client, speed)| {
-                    answered(&client.requests, cost, within, *speed).collect()
+                    answered(&client.whole, cost, within, *speed).collect()
                 }));
             let shaped = least_speed(merged, |speed| all_in_time(&promised, cost, within, speed));
             let (sum, shaped) = (own.iter().sum::<u64>(), shaped.ok_or_else(beyond)?);

@@ -8,9 +8,8 @@ use forebay_core::{Device, Flags, Nanos, Op};
 use forebay_trace::Record;
 
 use crate::devices::{self, OpenDevice};
-use crate::error::Error;
-use crate::input::Input;
 use crate::simulate::{self, Setup};
+use crate::{Error, Input};
 use forebay_ask::decimal;
 
 /// The number of units per nanosecond in which costs are whole numbers: picoseconds per nanosecond

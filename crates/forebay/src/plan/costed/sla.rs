@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::in_time::{first_come, least_speed, scale};
 use super::{About, Cost, Load, as_speed, beyond, least_speeds};
-use crate::error::Error;
+use crate::Error;
 use crate::jobs::on_all_cores;
 use crate::plan::sla::Sla;
 
@@ -59,12 +59,12 @@ pub struct Price {
 pub fn price(load: &Load, cost: Cost, sla: &Sla) -> Result<Price, Error> {
     let about = About::of(load, cost);
     let alone = on_all_cores(&sla.tiers, |tier| {
-        let found = least_speeds(&load.requests, cost, tier.within, &[tier.fraction]);
+        let found = least_speeds(&load.whole, cost, tier.within, &[tier.fraction]);
         let found = found.into_iter().flatten().next();
         found.ok_or_else(|| beyond(&about.trace, tier.fraction, tier.within))
     })?;
     let floor = alone.iter().copied().max().unwrap_or(1);
-    let needs: Vec<u64> = sla.tiers.iter().map(|tier| tier.fraction.of(load.count())).collect();
+    let needs: Vec<u64> = sla.tiers.iter().map(|tier| tier.fraction.of(load.requests())).collect();
     let keeps =
         |speed| answered(load, cost, sla, speed).iter().zip(&needs).all(|(is, of)| is >= of);
     let last = &sla.tiers[sla.tiers.len() - 1];
@@ -75,7 +75,7 @@ pub fn price(load: &Load, cost: Cost, sla: &Sla) -> Result<Price, Error> {
         within_ms: tier.within.as_millis_f64(),
         fraction: tier.fraction.as_f64(),
         alone_speed: as_speed(alone),
-        achieved_fraction: in_time as f64 / load.count().max(1) as f64,
+        achieved_fraction: in_time as f64 / load.requests().max(1) as f64,
     });
     Ok(Price {
         floor_speed: as_speed(floor),
@@ -94,7 +94,7 @@ fn answered(load: &Load, cost: Cost, sla: &Sla, speed: u64) -> Vec<u64> {
     let bounds = sla.tiers.iter().map(|tier| u128::from(tier.within.0) * scale(speed));
     let bounds: Vec<u128> = bounds.collect();
     let mut counts = vec![0; bounds.len()];
-    first_come(&load.requests, cost, speed, |took| {
+    first_come(&load.whole, cost, speed, |took| {
         let within = bounds.iter().zip(&mut counts);
         within.for_each(|(bound, count)| *count += u64::from(took <= *bound));
     });

@@ -154,7 +154,7 @@ fn both_kept(requests: &[Arrival], cost: Cost, tiers: &[(u64, u64)], speed: u64)
 fn tiers_have_the_least_speed_that_keeps_all_and_a_floor_that_no_order_passes() {
     let (cost, requests) = (cost("100+5/KiB"), mixed(2000, 5));
     let sla = Sla::new(&[(0.5, 1.0), (0.9, 3.0), (1.0, 40.0)]).unwrap();
-    let found = sla::price(&Load::of("t", requests.clone()), cost, &sla).unwrap();
+    let found = sla::price(&Load::of(requests.clone()), cost, &sla).unwrap();
     let least = (found.fcfs_speed * 1e3).round() as u64;
     let tiers = [(1_000_000, 1000), (3_000_000, 1800), (40_000_000, 2000)];
     assert!(both_kept(&requests, cost, &tiers, least));
@@ -169,7 +169,7 @@ fn tiers_have_the_least_speed_that_keeps_all_and_a_floor_that_no_order_passes() 
     assert!(kept && found.tiers[2].achieved_fraction == 1.0, "{found:?}");
     let hopeless = Sla::new(&[(1.0, 1e-6)]).unwrap();
     // Requests that take ten seconds must be served within a nanosecond.
-    let said = sla::price(&Load::of("t", requests), "10000000".parse().unwrap(), &hopeless)
+    let said = sla::price(&Load::of(requests), "10000000".parse().unwrap(), &hopeless)
         .unwrap_err()
         .to_string();
     assert!(said.contains("no server up to a million times"), "{said}");
@@ -178,16 +178,8 @@ fn tiers_have_the_least_speed_that_keeps_all_and_a_floor_that_no_order_passes() 
 #[test]
 fn equal_costs_have_the_prices_in_requests() {
     let times: Vec<Nanos> = mixed(2000, 9).into_iter().map(|(at, _)| at).collect();
-    let arrivals = ArrivalTimes {
-        data_requests: 1000,
-        lengths: (512, 512),
-        path: "t".into(),
-        whole: times.iter().copied().collect(),
-        volumes: Vec::new(),
-        notes: forebay_trace::Notes::default(),
-    };
-    let (load, cost) =
-        (Load::of("t", times.into_iter().map(|at| (at, 512)).collect()), cost("1000"));
+    let arrivals = ArrivalTimes::of(times.iter().copied().collect());
+    let (load, cost) = (Load::of(times.into_iter().map(|at| (at, 512)).collect()), cost("1000"));
     let sla = Sla::new(&[(0.9, 3.0), (1.0, 50.0)]).unwrap();
     let (ours, plain) =
         (sla::price(&load, cost, &sla).unwrap(), plain_sla::price(&arrivals, &sla, None).unwrap());
@@ -235,7 +227,7 @@ proptest! {
         let clients: [Vec<Arrival>; 2] = [of(0), of(1)];
         prop_assume!(clients.iter().all(|client| !client.is_empty()));
         let merged: Vec<Arrival> = all.iter().map(|(one, _)| *one).collect();
-        let loads = clients.map(|all| Load::of("t", all));
+        let loads = clients.map(|all| Load::of(all));
         let within = Nanos(within * 1000);
         let promises = Promises { within: vec![within], fractions: shares(&["0.5", "0.8"]) };
         let (cost, begin) = (cost("0.3+0.9/KiB"), Begin::AsRecorded);

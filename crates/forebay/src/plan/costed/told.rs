@@ -3,7 +3,7 @@
 use forebay_ask::AskError;
 
 use super::{About, Answer, Cost, CostedRow};
-use crate::error::Error;
+use crate::Error;
 use crate::quantities::{bytes, millis};
 
 /// A cost, with the text from which it was parsed.

@@ -5,20 +5,18 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
 use forebay_core::catalog::build;
-use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::contract::AnyPolicy;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Done, Nanos, Observer, Request, simulate};
 
 use super::striped::Striped;
 use super::{Binds, DevicesRow, Question, STRIPE_BYTES, WithoutCache};
-use crate::devices::OpenDevice;
-use crate::error::Error;
 use crate::input::{Input, Records};
 use crate::jobs::on_all_cores;
 use crate::layout::{Map, VolumeLayout};
 use crate::plan::search::try_least;
 use crate::plan::spread::Spread;
-use crate::progress::{ProgressReport, Telling};
+use crate::{Error, OpenDevice, ProgressReport, Telling};
 use forebay_ask::Share;
 
 /// The outcome of a run: the number of requests, how many were answered within each time bound, and

@@ -2,8 +2,8 @@
 
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 
+use crate::Error;
 use crate::devices::{self, DiskSpec};
-use crate::error::Error;
 
 /// The number of random reads with which a disk's rate is measured.
 const READS: u64 = 2000;

@@ -1,12 +1,11 @@
 //! The report page of `plan power`: which plan to choose, each plan's power, and how well each
 //! keeps the promise.
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar};
 use forebay_show::html::paragraphs::page_title;
 use forebay_show::html::plot::Caption;
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
+use forebay_show::{Block, Figure, KeyFigure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::plural::counted;
 
 use super::verb::{Answer, OfTrace};
@@ -156,22 +155,21 @@ fn key_figures(power: &Power) -> Vec<KeyFigure> {
 
 /// Builds the table with the recommended plan for each trace.
 fn overview(traces: &[OfTrace]) -> Table {
-    let mut table = Table::new([
-        Column::words("trace"),
-        Column::words("plan"),
-        Column::of("mean power", Unit::Watts),
-        Column::of("saved", Unit::Share),
-    ]);
-    table.rows.extend(traces.iter().map(|of| {
-        let best = of.power.recommended();
-        TableRow::new([
-            of.trace.clone().into(),
-            best.map_or("none keeps the promise", |row| row.plan).into(),
-            Cell::value(best.map(|row| row.mean_power_w)),
-            Cell::value(best.map(|row| row.saving_share)),
-        ])
-    }));
-    table
+    Table::listing(
+        traces,
+        &[
+            (Column::words("trace"), &|of| of.trace.clone().into()),
+            (Column::words("plan"), &|of| {
+                of.power.recommended().map_or("none keeps the promise", |row| row.plan).into()
+            }),
+            (Column::of("mean power", Unit::Watts), &|of| {
+                of.power.recommended().map(|row| row.mean_power_w).into()
+            }),
+            (Column::of("saved", Unit::Share), &|of| {
+                of.power.recommended().map(|row| row.saving_share).into()
+            }),
+        ],
+    )
 }
 
 /// Adds the sections about one trace, whose titles end with `whose`.

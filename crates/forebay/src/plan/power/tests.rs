@@ -1,20 +1,11 @@
 //! Tests with few pools, whose energy can be worked out by hand.
 
-use std::path::PathBuf;
-
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
 fn arrivals(times: Vec<u64>) -> ArrivalTimes {
-    ArrivalTimes {
-        lengths: (512, 512),
-        data_requests: 1000,
-        path: PathBuf::from("t"),
-        whole: times.into_iter().map(Nanos).collect(),
-        volumes: Vec::new(),
-        notes: forebay_trace::Notes::default(),
-    }
+    ArrivalTimes::of(times.into_iter().map(Nanos).collect())
 }
 
 /// Returns options for pools of one disk with 10 requests per second, a promised time of one

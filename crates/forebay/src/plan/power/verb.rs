@@ -8,13 +8,11 @@ use serde::Serialize;
 
 use super::page;
 use super::{Disk, Power, Question, power};
-use crate::devices;
-use crate::error::Error;
 use crate::plan::arrival_times::{ArrivalTimes, Clock};
 use crate::plan::page::undecided;
 use crate::plan::read::read;
-use crate::shingled;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all, warn_missed};
+use crate::{Error, devices, shingled};
 
 forebay_ask::ask! {
     /// Find how much energy a promise requires if pools of disks can be switched off

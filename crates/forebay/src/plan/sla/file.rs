@@ -12,7 +12,7 @@ use forebay_core::Nanos;
 use forebay_trace::whole;
 use serde::Deserialize;
 
-use crate::error::Error;
+use crate::Error;
 use forebay_ask::{Share, positive_duration};
 
 /// The syntax of a tier, for error messages.

@@ -11,7 +11,7 @@
 //! the result is the least that bisection finds; one IOPS less was simulated and breaks a tier.
 
 use forebay_core::catalog::build;
-use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::contract::AnyPolicy;
 use forebay_core::device::fixed::Fixed;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::rtt::{Gaps, RATE_MAX_IOPS};

@@ -1,11 +1,11 @@
 //! The report page of `plan sla`.
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::bars::{self, Bar};
 use forebay_show::html::paragraphs::page_title;
 use forebay_show::html::plot::Caption;
-use forebay_show::page::{Block, Page, Place, Tone, Verdict};
-use forebay_show::table::{Cell, Column, Row, RowMark, Table};
+use forebay_show::{
+    Block, Cell, Column, Figure, Page, Place, Row, RowMark, Table, Tone, Unit, Verdict,
+};
 
 use super::verb::Answer;
 use super::{Division, Price, TierResult, Way};
@@ -175,23 +175,17 @@ fn ways(price: &Price) -> Table {
 }
 
 fn tiers_of(division: &Division) -> Table {
-    let mut table = Table::new([
-        Column::words(format!("at {} IOPS", division.capacity_iops)),
-        Column::of("promised", Unit::Promise),
-        Column::of("answered", Unit::Achieved),
-        Column::words("kept"),
-        Column::of("server", Unit::Iops),
-    ]);
-    table.rows.extend(division.tiers.iter().map(|tier| {
-        Row::new([
-            format!("within {}", bound(tier.within_ms)).into(),
-            tier.fraction.into(),
-            tier.achieved_fraction.into(),
-            if tier.kept { "yes" } else { "no" }.into(),
-            server(tier, division.way),
-        ])
-    }));
-    table
+    let head = format!("at {} IOPS", division.capacity_iops);
+    Table::listing(
+        &division.tiers,
+        &[
+            (Column::words(head), &|tier| format!("within {}", bound(tier.within_ms)).into()),
+            (Column::of("promised", Unit::Promise), &|tier| tier.fraction.into()),
+            (Column::of("answered", Unit::Achieved), &|tier| tier.achieved_fraction.into()),
+            (Column::words("kept"), &|tier| if tier.kept { "yes" } else { "no" }.into()),
+            (Column::of("server", Unit::Iops), &|tier| server(tier, division.way)),
+        ],
+    )
 }
 
 /// Formats the capacity of a tier's server, or states which other server keeps the tier.
@@ -218,20 +212,19 @@ pub(super) fn of_cost(price: &SpeedPrice, costs: &Costs) -> Page {
         about: vec![("Trace".into(), price.about.trace.clone()), ("Cost".into(), costs.unit())],
         ..Page::default()
     };
-    let mut table = Table::new([
-        Column::words("tier"),
-        Column::of("promised", Unit::Promise),
-        Column::of("answered at that speed", Unit::Achieved),
-        Column::of("speed for this tier alone", Unit::Number),
-    ]);
-    table.rows.extend(price.tiers.iter().map(|tier| {
-        Row::new([
-            format!("within {}", bound(tier.within_ms)).into(),
-            tier.fraction.into(),
-            tier.achieved_fraction.into(),
-            tier.alone_speed.into(),
-        ])
-    }));
+    let table = Table::listing(
+        &price.tiers,
+        &[
+            (Column::words("tier"), &|tier| format!("within {}", bound(tier.within_ms)).into()),
+            (Column::of("promised", Unit::Promise), &|tier| tier.fraction.into()),
+            (Column::of("answered at that speed", Unit::Achieved), &|tier| {
+                tier.achieved_fraction.into()
+            }),
+            (Column::of("speed for this tier alone", Unit::Number), &|tier| {
+                tier.alone_speed.into()
+            }),
+        ],
+    );
     let blocks = vec![Block::Table(table), Block::Text(costs.of(&price.about))];
     page.add("The tiers at that speed", Place::FirstScreen, blocks);
     page.add_notes("Keep in mind", Place::FirstScreen, price.cautions.clone());

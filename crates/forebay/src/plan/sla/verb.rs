@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::page;
 use super::{Price, Sla, price};
-use crate::error::Error;
+use crate::Error;
 use crate::plan::arrival_times::{ArrivalTimes, Clock};
 use crate::plan::costed::{self, Costs, Load};
 use crate::plan::page::mean_iops;

@@ -22,7 +22,7 @@ use forebay_trace::whole;
 use forebay_words::plural::{counted, verb};
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::Error;
 use crate::quantities::seconds;
 
 /// The longest interval accepted, in seconds. Averages over a longer time would hide how a volume

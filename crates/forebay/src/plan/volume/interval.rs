@@ -15,7 +15,7 @@ use super::drain::Costed;
 use super::find::{Bound, Case, Demand};
 use super::row::Finder;
 use crate::jobs::on_all_cores;
-use crate::plan::confidence::{BLOCKS, Bootstrap, RESAMPLES, Random, ends};
+use crate::plan::confidence::{BLOCKS, Bootstrap, ends, resamples, sizes};
 
 /// The numbers of late requests for which to find settings, as multiples of the number that the
 /// promise allows.
@@ -57,19 +57,14 @@ pub(super) fn interval(
     let mut settings: Vec<Priced> = all.into_iter().flatten().collect();
     settings.sort_by(|a, b| a.amount.total_cmp(&b.amount));
     let sizes = sizes(&ends_of_blocks);
-    let mut random = Random(bootstrap.seed);
-    let mut drawn = Vec::with_capacity(RESAMPLES);
-    let mut weights = vec![0u64; sizes.len()];
-    for _ in 0..RESAMPLES {
-        weights.fill(0);
-        (0..sizes.len()).for_each(|_| weights[random.below(sizes.len())] += 1);
-        let weigh = |counts: &[u64]| counts.iter().zip(&weights).map(|(c, w)| c * w).sum::<u64>();
+    let drawn = resamples(sizes.len(), bootstrap.seed, |weigh| {
         let requests = weigh(&sizes);
         let late_max = requests - fraction.of(requests).min(requests);
         // The most expensive setting has no late requests, or as few as the type allows.
         let enough = settings.iter().find(|setting| weigh(&setting.late) <= late_max);
-        drawn.push(enough.or(settings.last())?.amount);
-    }
+        Some(enough.or(settings.last())?.amount)
+    });
+    let drawn = drawn.collect::<Option<Vec<f64>>>()?;
     let (low, high) = ends(drawn, bootstrap.level);
     let cents = |amount: f64| (amount * 1e6).round() / 1e6;
     Some((cents(low), cents(high)))
@@ -85,9 +80,4 @@ fn block_ends(requests: &Costed) -> Vec<usize> {
         times.partition_point(|at| u128::from(at - first) < until)
     });
     block_ends.collect()
-}
-
-fn sizes(ends: &[usize]) -> Vec<u64> {
-    let begins = std::iter::once(0).chain(ends.iter().copied());
-    begins.zip(ends).map(|(from, to)| (to - from) as u64).collect()
 }

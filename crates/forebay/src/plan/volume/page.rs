@@ -1,12 +1,11 @@
 //! The report page of `plan volume`: the purchase, the reasons, the uncertainties and the commands.
 
-use forebay_show::figure::{Figure, Unit};
 use forebay_show::html::paragraphs::page_title;
-use forebay_show::page::{Block, KeyFigure, Page, Place, Tone, Verdict};
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
+use forebay_show::{Block, Figure, KeyFigure, Page, Place, Tone, Unit, Verdict};
 use forebay_words::quantities::NONE;
 
-use super::row::{CheaperSetting, Setting, VolumeRow};
+use super::row::{Setting, VolumeRow};
 use super::said::{choice, passes, throughput};
 use super::{Answer, REPLAYED_ROWS, apply, shaped};
 use crate::plan::page::{about_load, key};
@@ -265,62 +264,47 @@ fn in_brief(rows: &[&VolumeRow], answer: &Answer) -> Table {
 }
 
 fn in_detail(rows: &[&VolumeRow], here: Option<&str>) -> Table {
-    let mut table = Table::new([
-        Column::words("type"),
-        Column::of("GiB", Unit::Count),
-        Column::of("IOPS", Unit::Count),
-        Column::words("throughput"),
-        Column::of("a month", Unit::Number),
-        Column::words("keeps"),
-        Column::of("in time", Unit::Achieved),
-        Column::of("if they wait", Unit::Achieved),
-        Column::of("99.9 %", Unit::Seconds),
-        Column::of("longest", Unit::Seconds),
-        Column::words("waits for"),
-        Column::of("burst", Unit::Seconds),
-        Column::of("credit left", Unit::Share),
-    ]);
-    table.rows.extend(rows.iter().enumerate().map(|(nth, row)| TableRow {
-        mark: if row.keeps { mark(nth, row, here) } else { RowMark::Plain },
-        cells: vec![
-            name(row).into(),
-            Cell::Value(row.setting.gib as f64),
-            count(row.setting.iops),
-            words(throughput(&row.setting)),
-            price_cell(Some(&row.setting)),
-            if row.keeps { "yes" } else { "no" }.into(),
-            Cell::Value(row.in_time_fraction),
-            Cell::value(row.dependent_in_time_fraction),
-            Cell::value(row.p999_ms.map(|ms| ms / 1e3)),
-            Cell::value(row.longest_ms.map(|ms| ms / 1e3)),
-            words(row.decides.map(|decides| decides.name().into())),
-            Cell::value(row.burst_s),
-            Cell::value(row.credit_least_share),
+    let mark = |(nth, row): (usize, &&VolumeRow)| match row.keeps {
+        true => mark(nth, row, here),
+        false => RowMark::Plain,
+    };
+    Table::listing(
+        rows,
+        &[
+            (Column::words("type"), &|row| name(row).into()),
+            (Column::of("GiB", Unit::Count), &|row| (row.setting.gib as f64).into()),
+            (Column::of("IOPS", Unit::Count), &|row| count(row.setting.iops)),
+            (Column::words("throughput"), &|row| words(throughput(&row.setting))),
+            (Column::of("a month", Unit::Number), &|row| price_cell(Some(&row.setting))),
+            (Column::words("keeps"), &|row| if row.keeps { "yes" } else { "no" }.into()),
+            (Column::of("in time", Unit::Achieved), &|row| row.in_time_fraction.into()),
+            (Column::of("if they wait", Unit::Achieved), &|row| {
+                row.dependent_in_time_fraction.into()
+            }),
+            (Column::of("99.9 %", Unit::Seconds), &|row| Cell::ms(row.p999_ms)),
+            (Column::of("longest", Unit::Seconds), &|row| Cell::ms(row.longest_ms)),
+            (Column::words("waits for"), &|row| {
+                words(row.decides.map(|decides| decides.name().into()))
+            }),
+            (Column::of("burst", Unit::Seconds), &|row| row.burst_s.into()),
+            (Column::of("credit left", Unit::Share), &|row| row.credit_least_share.into()),
         ],
-    }));
-    table
+    )
+    .marked(rows.iter().enumerate().map(mark))
 }
 
 /// Builds the table of settings below that of `best`.
 fn cheaper(best: &VolumeRow) -> Table {
-    let mut table = Table::new([
-        Column::of("GiB", Unit::Count),
-        Column::of("IOPS", Unit::Count),
-        Column::words("throughput"),
-        Column::of("a month", Unit::Number),
-        Column::of("in time", Unit::Achieved),
-    ]);
-    let all = best.cheaper.iter().chain(&best.smallest);
-    table.rows.extend(all.map(|CheaperSetting { setting, in_time_fraction, .. }| {
-        TableRow::new([
-            Cell::Value(setting.gib as f64),
-            count(setting.iops),
-            words(throughput(setting)),
-            price_cell(Some(setting)),
-            Cell::Value(*in_time_fraction),
-        ])
-    }));
-    table
+    Table::listing(
+        best.cheaper.iter().chain(&best.smallest),
+        &[
+            (Column::of("GiB", Unit::Count), &|of| (of.setting.gib as f64).into()),
+            (Column::of("IOPS", Unit::Count), &|of| count(of.setting.iops)),
+            (Column::words("throughput"), &|of| words(throughput(&of.setting))),
+            (Column::of("a month", Unit::Number), &|of| price_cell(Some(&of.setting))),
+            (Column::of("in time", Unit::Achieved), &|of| of.in_time_fraction.into()),
+        ],
+    )
 }
 
 fn in_front(shaped: &shaped::Shaped) -> Vec<Block> {

@@ -21,8 +21,8 @@ use forebay_trace::whole;
 use serde::Deserialize;
 
 use super::verb::whole_name;
+use crate::Error;
 use crate::devices::volume::{VolumePrice, VolumeType};
-use crate::error::Error;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -13,9 +13,8 @@ use super::find::{Case, Demand, holds_credit};
 use super::kind::{self, Shape};
 use super::simulated;
 use crate::devices::volume::{Knobs, VolumeType};
-use crate::error::Error;
-use crate::input::Input;
 use crate::replayed::Replay;
+use crate::{Error, Input};
 
 /// The result for one volume type at one bucket depth.
 #[derive(Clone, Debug, PartialEq, Serialize)]

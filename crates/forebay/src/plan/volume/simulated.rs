@@ -1,16 +1,14 @@
 //! Simulates a trace on a throttled device: computes the costs of its requests, and replays them.
 
-use forebay_core::contract::policy::Done;
 use forebay_core::device::throttled::{Meter, Releases, Throttle, Throttled, to_nanos};
 use forebay_core::replay::Intensity;
-use forebay_core::{Device, Nanos, Null, Workload};
+use forebay_core::{Device, Done, Nanos, Null, Workload};
 
 use super::drain::Costed;
-use crate::error::Error;
-use crate::input::Input;
 use crate::layout::{Map, VolumeLayout};
 use crate::progress::{self, Meter as Progress};
 use crate::replayed::{Replay, Replayed, Setup};
+use crate::{Error, Input};
 
 /// Replays `input` in the mode `replay`, `growth` times as fast as recorded. Volumes are laid out
 /// one after another and addresses are not scaled, because a throttle depends on addresses only to

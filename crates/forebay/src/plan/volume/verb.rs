@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{AskError, Choice, Delay, PartialShare, Share, Value, named};
+use forebay_ask::{AskError, Choice, Delay, PartialShare, Share, Value, named, one_of};
 use forebay_core::Nanos;
 use forebay_core::device::throttled::Queues;
 use forebay_trace::streams::StreamBy;
@@ -14,13 +14,11 @@ use super::kind::SIZE;
 use super::{Credit, Instance, Question, answer, answer_of_counters, apply, page, prices};
 use crate::devices::DevicesError;
 use crate::devices::volume::{self, ChosenVolume, VolumeType};
-use crate::error::Error;
-use crate::input::Input;
 use crate::plan::confidence::Bootstrap;
 use crate::plan::page::{too_few, undecided};
-use crate::progress::ProgressReport;
 use crate::quantities::bound;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_all};
+use crate::{Error, Input, ProgressReport};
 
 forebay_ask::ask! {
     /// Find which cloud volume to buy, and with which IOPS and throughput, to keep a promise
@@ -85,12 +83,7 @@ impl Value for Credit {
     ];
 
     fn parse(text: &str) -> Result<Credit, String> {
-        match text {
-            "full" => Ok(Credit::Full),
-            "empty" => Ok(Credit::Empty),
-            "steady" => Ok(Credit::Steady),
-            _ => Err(format!("got '{text}', expected full, empty or steady")),
-        }
+        one_of(text, Self::CHOICES, [Credit::Full, Credit::Empty, Credit::Steady])
     }
 }
 

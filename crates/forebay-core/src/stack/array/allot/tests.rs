@@ -6,8 +6,7 @@ use super::super::bench::{Bench, LANES, Rates, created};
 use super::super::drives::Drives;
 use super::super::geometry::Geometry;
 use super::*;
-use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::request::{Flags, Op, Request};
+use crate::contract::{Fault, Flags, Op, Outcome, Request};
 
 const UNITS: u64 = 12;
 

@@ -7,8 +7,7 @@ use super::super::level::Roles;
 use super::super::unit::Unit;
 use super::super::{Array, Phase};
 use super::medium::Medium;
-use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::request::{Flags, Op, Request};
+use crate::contract::{Fault, Flags, Op, Outcome, Request};
 
 /// A flush that has not been answered.
 struct Flush {

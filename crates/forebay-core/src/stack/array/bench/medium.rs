@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 
 use super::super::unit::Place;
 use super::super::{Array, Phase};
-use crate::contract::outcome::Outcome;
-use crate::contract::request::{Flags, Lane, Op, Request};
+use crate::contract::{Flags, Lane, Op, Outcome, Request};
 
 const BLOCK: usize = 4096;
 

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::Array;
 use super::{Bench, Rates};
-use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::request::{Flags, Op};
+use crate::contract::{Fault, Flags, Op, Outcome};
 
 impl Bench {
     /// Returns an array whose first unit is written, and flushed if requested.

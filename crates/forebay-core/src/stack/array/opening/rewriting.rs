@@ -3,8 +3,7 @@
 use super::super::{Array, KIND, OPENING, geometry, nobodys};
 use super::Step;
 use super::walk::Walk;
-use crate::contract::bytes::{Buf, Bytes, Slots};
-use crate::contract::request::{Flags, Op};
+use crate::contract::{Buf, Bytes, Flags, Op, Slots};
 use crate::stack::placed::{Plan, Planned};
 
 impl Array {

@@ -7,7 +7,7 @@ mod rig;
 use super::super::level::{LEVELS, Level, all};
 use super::super::{Array, ledger};
 use super::*;
-use crate::contract::request::{Flags, Op};
+use crate::contract::{Flags, Op};
 use configurations::{Config, Grow, drawn, every};
 use rig::{Rig, reopened};
 

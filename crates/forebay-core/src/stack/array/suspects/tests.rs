@@ -5,7 +5,7 @@ use super::super::job::Doing;
 use super::super::level::LEVELS;
 use super::super::method::View;
 use super::*;
-use crate::contract::request::{Flags, Op};
+use crate::contract::{Flags, Op};
 
 /// At every level and with any set of present drives, the chunks that roles can reconstruct are
 /// those that a read can get from them.

@@ -5,8 +5,7 @@ use super::synthetic::normal;
 use super::*;
 use crate::closed::{Job, Length, play};
 use crate::random::Random;
-use forebay_core::Nanos;
-use forebay_core::device::list::DeviceModel;
+use forebay_core::{DeviceModel, Nanos};
 
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const DRIVES: [&str; 3] = ["samsung-pm883", "intel-d3-s4610", "kingston-dc500m"];

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{Cursor, HEAD, Head, MAGIC_BYTES, Order, Step};
+use crate::TraceError;
 use crate::bad_rows::{BadRows, BadRowsMax};
-use crate::error::TraceError;
 use forebay_words::plural::{counted, verb};
 
 /// The maximum number of damaged parts that are listed.

@@ -7,7 +7,7 @@ use forebay_core::{Nanos, Op};
 use super::super::event::{Category, SECTOR_BYTES, Span};
 use super::super::layers::{Layers, name};
 use crate::cover::Outstanding;
-use crate::trace::{Dictionary, Record};
+use crate::{Dictionary, Record};
 
 /// The device of all requests in formats that do not name a device.
 pub(crate) const ONLY_DEVICE: u32 = u32::MAX;

@@ -9,8 +9,7 @@ use super::super::super::kind::DriveKind;
 use super::super::super::level::{LEVELS, Level};
 use super::super::super::{Array, Hint, Update};
 use crate::adapt::{Best, BonusMalus, Costs, Factor, First, Objective, Tuning, WorkFunction};
-use crate::contract::request::{Flags, Lane, Op};
-use crate::contract::time::Nanos;
+use crate::contract::{Flags, Lane, Nanos, Op};
 
 const CHUNK: u32 = 8192;
 const CHUNKS: u8 = 4;

@@ -6,12 +6,10 @@ use super::super::super::unit::Unit;
 use super::super::super::{Array, Phase, ledger};
 use super::configurations::{Ask, Config};
 use crate::catalog::build;
-use crate::contract::bytes::{Bytes, Null};
-use crate::contract::device::{Completion, Mechanics};
-use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::policy::{Cx, Finished, Policy};
-use crate::contract::request::{Flags, Lane, Op, Request};
-use crate::contract::time::Nanos;
+use crate::contract::{
+    Bytes, Completion, Cx, Fault, Finished, Flags, Lane, Mechanics, Nanos, Null, Op, Outcome,
+    Policy, Request,
+};
 use crate::stack::placed::Placed;
 
 /// Maximum number of outstanding requests.
