@@ -1,7 +1,7 @@
 //! Records which request was the last to use each block.
 //!
-//! Blocks have 4 KiB, pages 64 blocks, and groups 8 pages; groups are found by their number in a
-//! hash table. Memory is bounded: only the half million most recently used pages are kept, and
+//! A block is 4 KiB, a page is 64 blocks, and a group is 8 pages; groups are found by their number
+//! in a hash table. Memory is bounded: only the half million most recently used pages are kept, and
 //! blocks on other pages count as new.
 
 use std::cell::Cell;

@@ -30,7 +30,7 @@ pub(crate) const LEVEL: u8 = 3;
 pub const USED_MIB_MAX: u64 = 1 << 40;
 /// The maximum extent of a volume in MiB: up to 64-bit byte offsets.
 const EXTENT_MIB_MAX: u64 = (1 << 44) - 1;
-/// The maximum number of stretches of a volume.
+/// The maximum number of stretches on a volume.
 const STRETCHES_MAX: usize = 1 << 12;
 const VOLUMES_MAX: usize = 1 << 20;
 

@@ -23,7 +23,7 @@ struct Counts {
     in_time: u64,
     /// Covered requests that failed. Failed requests do not count as in time.
     failed: u64,
-    /// Outstanding requests that are late already.
+    /// Outstanding requests that are already late.
     overdue: u64,
     /// The number of small requests that the promise entitled the export to while its requests
     /// waited, and the number served in that time.

@@ -119,7 +119,7 @@ impl Moment {
         (waiting as u128) < places && rtt.admit_within(self.paced, Nanos(within), units)
     }
 
-    /// Returns the first tier from `least` on that admits a request.
+    /// Returns the first tier, at or after `least`, that admits a request.
     #[inline]
     pub(super) fn admit(
         self,

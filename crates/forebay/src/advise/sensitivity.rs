@@ -69,8 +69,8 @@ pub(super) fn sensitivity(
     drives.all()[..count].iter().enumerate().map(on).collect()
 }
 
-/// Excludes schedulers that are not better than the baseline on every drive that the device might
-/// be, in each replay. Checks the best scheduler in `choice` and the best one in Linux. Also
+/// Excludes schedulers that are not better than the baseline in each replay and on every drive that
+/// the device may stand for. Checks the best scheduler in `choice` and the best one in Linux. Also
 /// returns the schedulers that it excluded. `other` is the choice in the other replay, with that
 /// replay's setup.
 pub(super) fn on_every_drive<'a>(
@@ -171,8 +171,8 @@ impl Sensitivity {
     }
 }
 
-/// Formats the savings on the assumed drive and on other drives; `total` is what total time is
-/// called.
+/// Formats the savings on the assumed drive and on other drives; `total` is the name for the total
+/// time.
 pub(super) fn told(
     all: &[Sensitivity],
     [baseline, chosen]: [&RunResult; 2],

@@ -133,7 +133,7 @@ impl Mechanism {
         })
     }
 
-    /// Returns the position of sector `first`, for an access that can start from `from` on.
+    /// Returns the position of sector `first`, for an access that can start at `from` or later.
     pub(super) fn spot(&self, first: u64, from: u64, write: bool) -> Spot {
         let Place { cylinder, head, begins, .. } = self.surface.place(first);
         Spot { cylinder, head, first, angle: self.turn.divide(begins).1, from, write, key: 0 }
@@ -288,7 +288,7 @@ impl Mechanism {
         self.rests_at = self.rests_at.or(Some(now.max(self.motion.free_at)));
     }
 
-    /// Makes the arm available from `now` on, or from when the platters have reached their speed.
+    /// Makes the arm available at `now`, or as soon as the platters have reached their speed.
     pub(super) fn wake(&mut self, now: u64) {
         if let Some(at) = self.rests_at.take().filter(|at| *at < now) {
             self.meter.park(at);

@@ -26,7 +26,7 @@ pub enum SeekSpec {
         /// The shortest long seek, in cylinders.
         knee: u32,
     },
-    /// Three data-sheet figures, from which the coefficients are computed such that the curve is
+    /// Three data-sheet figures, from which the coefficients are computed so that the curve is
     /// continuous at the knee.
     Datasheet {
         /// The time of a seek by one cylinder.

@@ -194,8 +194,8 @@ impl<'a, 't> Trial<'a, 't> {
         self.case.group.iter().map(late).collect()
     }
 
-    /// Finds the least number of drives from `first` on that keeps every promise, trying at most
-    /// `numbers` numbers.
+    /// Finds the smallest number of drives, but at least `first`, that keeps every promise, trying
+    /// at most `numbers` numbers.
     fn least(&mut self, first: usize, numbers: usize) -> Result<Option<usize>, Error> {
         for drives in self.numbers().filter(|drives| *drives >= first).take(numbers) {
             if self.keeps(drives)? {
@@ -215,9 +215,9 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(self.known[&drives].is_some())
     }
 
-    /// Finds the least number of drives from `first` on that keeps every promise and has enough
-    /// headroom. The search is limited, because more drives do not help if one of them receives all
-    /// of the load.
+    /// Finds the smallest number of drives, but at least `first`, that keeps every promise and has
+    /// enough headroom. The search is limited, because more drives do not help if one of them
+    /// receives all of the load.
     fn with_headroom(&mut self, first: usize) -> Result<Option<usize>, Error> {
         let share = 1.0 - self.case.headroom;
         let last = 2 * (first as f64 / share).ceil() as usize + self.case.kind.layout.width();
