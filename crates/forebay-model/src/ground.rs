@@ -145,8 +145,8 @@ impl UsedBlocks {
         end - first - UsedBlocks::parts(first, end).map(|part| u64::from(used(part))).sum::<u64>()
     }
 
-    /// Returns the number of consecutive blocks from `first` on that are all used (or all new), up
-    /// to `max`. Groups and pages that are entirely used or new are skipped as a whole.
+    /// Returns the number of consecutive blocks starting at `first` that are all used (or all new),
+    /// up to `max`. Groups and pages that are entirely used or new are skipped as a whole.
     pub(crate) fn stretch(&self, first: u64, is_used: bool, max: u64) -> u64 {
         let mut block = first;
         while block < first + max {

@@ -638,7 +638,7 @@ struct Setting<'a> {
 
 /// Returns the runs to report in detail, without duplicates: those of the baseline, of the
 /// recommended scheduler, of the scheduler to set in Linux, and of the available scheduler with the
-/// least total time.
+/// shortest total time.
 fn worth_telling<'a>(
     results: &'a [RunResult],
     ranking: &[Ranked],

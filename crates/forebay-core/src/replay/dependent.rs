@@ -360,7 +360,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         active.blockers == 0
     }
 
-    /// Unblocks the requests in the list from `edge` on, because the event that they wait for
+    /// Unblocks the requests in the list starting at `edge`, because the event that they wait for
     /// happened at `now`.
     fn let_go(&mut self, mut edge: u32, now: Nanos) {
         while edge != NONE {

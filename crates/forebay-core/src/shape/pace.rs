@@ -381,7 +381,7 @@ mod tests {
 
     const FOLLOWING: Following = Following { least: Pace(1 << 12), most: Pace::ONE };
 
-    /// Serves `count` requests at `iops` from `at` on, with a window that is always full.
+    /// Serves `count` requests at `iops` starting at `at`, with a window that is always full.
     fn serve(follower: &mut Follower, at: Nanos, iops: u64, count: u64, is_late: bool) -> Nanos {
         let capacity = || Capacity { scaled_iops: 300, fixed_iops: 100 };
         let end = |nth: u64| Nanos(at.0 + nth * 1_000_000_000 / iops);

@@ -10,10 +10,10 @@
 //!    A scheduler *beats* another if it is better in at least one figure and in none more than 3 %
 //!    worse, even by chance.
 //! 3. Among the available schedulers that no other available scheduler beats, the preference picks
-//!    one: the one with the least total time, read tail, write tail, or product of these figures.
-//!    If the product decides and the device keeps up, a scheduler with a figure that is a tenth
-//!    worse than the baseline's beyond chance, or a third worse at all, cannot be chosen. Latencies
-//!    that differ by less than the step of the trace's clock count as equal.
+//!    one: the one with the shortest total time, read tail, write tail, or product of these
+//!    figures. If the product decides and the device keeps up, a scheduler with a figure that is a
+//!    tenth worse than the baseline's beyond chance, or a third worse at all, cannot be chosen.
+//!    Latencies that differ by less than the step of the trace's clock count as equal.
 //! 4. Schedulers that are within a tenth of that pick and cannot be distinguished from it count as
 //!    equally good. Two schedulers cannot be distinguished if the preference does not separate
 //!    them, and the pick is not better in one figure while the other is better in none. If the
@@ -197,7 +197,7 @@ impl<'a> Choice<'a> {
         self
     }
 
-    /// Returns whether the user prefers the least total time to low latencies.
+    /// Returns whether the user prefers the shortest total time to low latencies.
     pub(super) fn prefers_total(&self) -> bool {
         self.prefer == Prefer::Total
     }
@@ -581,7 +581,7 @@ impl<'a> Choice<'a> {
             Some((prefer, self.policy(best), Some(figure.told(of(best)))))
         };
         // The last entry follows the whole rule under `Prefer::Balance`, which does more than
-        // choose the least product.
+        // choose the lowest product.
         let balance = Choice { prefer: Prefer::Balance, ..self.alone() };
         let together = balance.best().filter(|_| self.figures.len() > 1);
         let together = together.map(|policy| (Prefer::Balance, policy, None));

@@ -30,7 +30,7 @@ use crate::slices::Slices;
 /// From this share of writes to blocks that bypass a cache on, the answer mentions them.
 pub(super) const PARTIAL_THAT_MATTERS: f64 = 0.02;
 
-/// The least size in MiB of a cache that is recommended.
+/// The smallest size in MiB of a cache that is recommended.
 const FLASH_LEAST_MIB: u64 = 16;
 
 /// The maximum size in MiB of a cache that is tried because it holds everything.

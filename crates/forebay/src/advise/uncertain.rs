@@ -37,9 +37,9 @@ pub enum DependsOn {
 pub struct GainRange {
     /// The figure: "read p99", "write p99" or "total time".
     pub figure: &'static str,
-    /// The least gain in any replay and on any drive.
+    /// The smallest gain in any replay and on any drive.
     pub least_share: f64,
-    /// The greatest gain.
+    /// The largest gain.
     pub most_share: f64,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Every drive is tried in every layout ([`Layout`]), both with all clients sharing one set-up and
 //! with a set-up for each client. Drives are needed for three reasons: the data, their redundancy,
-//! and the response times. The least number that keeps every client's promise is found by
+//! and the response times. The smallest number that keeps every client's promise is found by
 //! simulation ([`trial`]), and the results are ranked by price.
 //!
 //! Arrivals are as recorded, sped up by the growth factor. Data extend up to the highest offset,

@@ -42,7 +42,7 @@ impl Task {
         self.data.0 + (self.data.1 * count as f64) as u64 + self.seek_least
     }
 
-    /// Returns a task that reads `count` sectors from `first` on.
+    /// Returns a task that reads `count` sectors starting at `first`.
     pub(super) fn read(start: u64, first: u64, count: u64) -> Task {
         let (write, seek_least, zero_latency) = (false, 0, false);
         Task { start, first, count, write, seek_least, zero_latency, data: (0, 0.0), watermark: 0 }
@@ -296,8 +296,8 @@ impl Mechanism {
         }
     }
 
-    /// Returns when `count` sectors from `first` on, read by `access`, have been transferred over a
-    /// bus that takes `ns` per sector and begins no earlier than `begins`.
+    /// Returns when `count` sectors starting at `first`, read by `access`, have been transferred
+    /// over a bus that takes `ns` per sector and begins no earlier than `begins`.
     pub(super) fn over_bus(
         &self,
         access: &Access,

@@ -78,7 +78,7 @@ impl WriteCache {
         Some(now)
     }
 
-    /// Returns whether a run contains all of `count` sectors from `first` on.
+    /// Returns whether a run contains all of `count` sectors starting at `first`.
     pub(super) fn holds(&self, first: u64, count: u64) -> bool {
         self.any(|from, to| (from <= first) & (first + count <= to))
     }

@@ -1,7 +1,7 @@
 //! Measures the rate that drives in a layout guarantee for any workload of small requests: that of
 //! random 4 KiB reads or writes over the whole drives, whichever are slower. Flash is measured at
-//! the greatest queue depth at which requests are still answered within the promised time. A disk
-//! is measured at depth one: while promises are due, the server sends few requests to a disk, so a
+//! the highest queue depth at which requests are still answered within the promised time. A disk is
+//! measured at depth one: while promises are due, the server sends few requests to a disk, so a
 //! rate that needs a long queue cannot be promised.
 //!
 //! The recorded requests may be served faster, because they are close together or sequential, but a
@@ -127,9 +127,9 @@ pub fn guaranteed_iops(
     Ok(guarantee(&kind, drives, within, 0.99)?.iops())
 }
 
-/// Returns the rate and the queue depth at the greatest depth that is in time, or at depth 1 if
-/// none is. `at` measures the rate at a depth and whether requests are in time. Only powers of two
-/// up to `depth_max` are tried, in a binary search, because requests are never answered sooner at a
+/// Returns the rate and the queue depth at the highest depth that is in time, or at depth 1 if none
+/// is. `at` measures the rate at a depth and whether requests are in time. Only powers of two up to
+/// `depth_max` are tried, in a binary search, because requests are never answered sooner at a
 /// greater depth. The search starts with about one request per drive.
 fn fastest_in_time(
     drives: u32,

@@ -1,5 +1,5 @@
 //! Computes the highest number of requests of unequal cost that a server can answer in time, and
-//! the least speed at which it answers a given number.
+//! the lowest speed at which it answers a given number.
 //!
 //! If costs are unequal, it is not optimal to admit whatever still fits, as RTT does: a long
 //! request may displace several short ones. Deadlines are in the order of arrivals here, and for

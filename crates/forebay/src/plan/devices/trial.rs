@@ -174,7 +174,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Finds the smallest number of devices, but at least `first`, that keeps the promise. Unless
-    /// the result is `first`, one device less does not keep it.
+    /// the result is `first`, one device fewer does not keep it.
     fn least(
         &mut self,
         index: usize,
