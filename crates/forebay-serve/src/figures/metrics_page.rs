@@ -47,7 +47,7 @@ impl Figures {
             ("promised_iops", "gauge", "The promised rate in requests a second.", |one| {
                 one.keep_iops as f64
             }),
-            ("promised_within_seconds", "gauge", "Within how long.", |one| {
+            ("promised_within_seconds", "gauge", "The bound of the promise.", |one| {
                 one.within_ms.unwrap_or(0.0) / 1e3
             }),
             ("kept_total", "counter", "Reads and writes covered by the promise.", |one| {
@@ -76,7 +76,7 @@ impl Figures {
             (
                 "owed_total",
                 "counter",
-                "Requests that were promised for the time during which requests waited.",
+                "Requests due at the promised rate during the time in which requests waited.",
                 |one| one.owed,
             ),
             (

@@ -85,17 +85,17 @@ impl Sizing {
         Ok(Sizing { quarters: quarters.shares(&curve), ..sizing })
     }
 
-    /// Returns whether the trace is too short to fill a cache: the share of blocks found is still
-    /// growing at its end, and is worth something there.
+    /// Returns whether the trace is too short to fill a cache: the hit ratio is still rising at its
+    /// end, and is high enough there to matter.
     pub(super) fn is_cold(&self) -> bool {
         let last = self.quarters[1];
         last >= FOUND_THAT_MATTERS && last > GROWS_TIMES * self.hit_share_max
     }
 
-    /// Says how the share of blocks found grows in a trace that is too short to fill a cache.
+    /// Says how the hit ratio rises in a trace that is too short to fill a cache.
     pub(super) fn growth(&self) -> String {
         let [first, last] = self.quarters.map(percent);
-        format!("the share of blocks found is still growing, from {first} to {last}; record longer")
+        format!("the hit ratio is still rising, from {first} to {last}; record longer")
     }
 
     /// Says why no cache is worth trying.

@@ -353,8 +353,8 @@ pub(super) fn compared(description: &Description, run: &RunResult, device: &str)
     };
     let (how, figures) = (speed.how(), speed.figures());
     Some(format!(
-        "The device of the recording was {how} than {device}: {figures}{rates}. The results are for {device}, not for \
-         the recorded device, which you can name."
+        "The device of the recording was {how} than {device}: {figures}{rates}. The results are for {device}; if \
+         you know the recorded device, name it."
     ))
 }
 

@@ -104,7 +104,9 @@ impl SeekCurve {
     fn prefixed(first: &[Nanos], rest: &SeekSpec, cylinders: u32) -> Result<SeekCurve, SpecError> {
         if matches!(rest, SeekSpec::Table(_) | SeekSpec::Prefixed { .. }) {
             return Err(SpecError(
-                "seek: got first times in addition to a table; put them into the table".into(),
+                "seek: got the times of the first distances in addition to a table of times; put \
+                 them into the table"
+                    .into(),
             ));
         }
         let rest = SeekCurve::new(rest, cylinders)?;
