@@ -82,8 +82,8 @@ pub(crate) struct Choice<'a> {
     own: bool,
     /// By how much latencies must differ to count as different: the step of the trace's clock.
     clock_step_ms: f64,
-    /// Indices of runs that are not better than the baseline on every drive that the device might
-    /// be.
+    /// Indices of runs that are not better than the baseline on every drive that the device may
+    /// stand for.
     unsure: Vec<usize>,
 }
 
@@ -186,12 +186,12 @@ impl<'a> Choice<'a> {
     }
 
     /// Returns whether a scheduler was rejected because it is not better on every drive that the
-    /// device might be.
+    /// device may stand for.
     pub(super) fn is_unsure(&self) -> bool {
         !self.unsure.is_empty()
     }
 
-    /// Excludes `policy`, because it is not better on every drive that the device might be.
+    /// Excludes `policy`, because it is not better on every drive that the device may stand for.
     pub(super) fn without(mut self, policy: &str) -> Self {
         self.unsure.extend(self.runs.iter().position(|run| run.policy == policy));
         self
@@ -372,7 +372,7 @@ impl<'a> Choice<'a> {
     }
 
     /// Returns whether the run is also better than the baseline in the other replay and on every
-    /// drive that the device might be.
+    /// drive that the device may stand for.
     fn is_agreed(&self, run: usize) -> bool {
         let agreed = self.agreed.as_ref().is_none_or(|agreed| agreed[run]);
         run == self.baseline || agreed && !self.unsure.contains(&run)

@@ -37,7 +37,7 @@ pub struct Sensitivity {
     pub write_p99_gain_share: Option<f64>,
 }
 
-/// A scheduler that is not better than the baseline on every drive that the device might be.
+/// A scheduler that is not better than the baseline on every drive that the device may stand for.
 pub(super) struct Unsure {
     pub(super) policy: String,
     /// What the scheduler saves on each of these drives.

@@ -1,5 +1,5 @@
 //! A scheduler that one replay or one drive alone would recommend, and its gains in each replay and
-//! on each drive that the device might be.
+//! on each drive that the device may stand for.
 
 use serde::Serialize;
 

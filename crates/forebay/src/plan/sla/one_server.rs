@@ -8,7 +8,8 @@
 //! **Miser.** The classes of separate servers, with their rates, are scheduled on one server that
 //! is smaller than their sum. Less urgent classes wait whenever the slack of more urgent ones
 //! requires it. Whether that keeps the promise is simulated. More capacity is not always better, so
-//! the result is the least that bisection finds; one IOPS less was simulated and breaks a tier.
+//! the result is the lowest capacity that bisection finds; one IOPS less was simulated and breaks a
+//! tier.
 
 use forebay_core::catalog::build;
 use forebay_core::contract::policy::AnyPolicy;
