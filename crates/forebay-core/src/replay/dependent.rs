@@ -335,7 +335,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// Issues `key`, which nothing blocks any more, and then each follower that becomes unblocked.
+    /// Issues `key`, which nothing blocks any longer, and then each follower that becomes
+    /// unblocked.
     fn issue(&mut self, mut key: u32) {
         loop {
             let Active { request, number, not_before, follower, .. } = self.active[key];

@@ -28,7 +28,7 @@ const REQUESTS_EXAMINED: usize = 100_000;
 const BLOCK_BITS: std::ops::RangeInclusive<u32> = 10..=26;
 
 /// The ratio of the share of blocks found in the last quarter of a trace to that in the whole
-/// trace, from which on the trace is too short to fill a cache.
+/// trace, at or above which the trace is too short to fill a cache.
 const GROWS_TIMES: f64 = 1.3;
 
 /// A cache size, with the figures that justify it.

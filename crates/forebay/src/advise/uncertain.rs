@@ -31,7 +31,7 @@ pub enum DependsOn {
     Drive,
 }
 
-/// The least and the greatest share by which a scheduler lowers a figure of the baseline. A
+/// The smallest and the largest share by which a scheduler lowers a figure of the baseline. A
 /// negative share is a rise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GainRange {

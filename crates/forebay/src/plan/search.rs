@@ -62,7 +62,7 @@ pub(super) fn try_least<E>(
     Ok(Some(high))
 }
 
-/// The number of requests from which on the search starts with a thinned trace.
+/// The number of requests at or above which the search starts with a thinned trace.
 const THINNED_FROM: u64 = 100_000;
 const THINNED_BY: usize = 16;
 
