@@ -12,7 +12,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 /// Sends a state such as `READY=1`. Does nothing if the server was not started by systemd.
 pub(crate) fn notify(state: &str) {
     if let Some(socket) = env::var_os("NOTIFY_SOCKET") {
-        // Ignore errors: it does not matter to the server if nobody listens any more.
+        // Ignore errors: it does not matter to the server if nobody listens any longer.
         let _ = send(&socket, state);
     }
 }

@@ -198,7 +198,7 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     }
     let is_asked = |one: &&ExportFigures| one.kept + one.overdue > 0 || one.broken.is_some();
     for one in back.exports.iter().filter(|one| one.keep_iops > 0).filter(is_asked) {
-        // Outstanding requests older than the bound are late already.
+        // Outstanding requests older than the bound are already late.
         let share = achieved(one.kept_in_time as f64 / (one.kept + one.overdue).max(1) as f64);
         let (name, iops, within) = (&one.name, one.keep_iops, or_none(one.within_ms, bound));
         let clock = if back.late.is_some() { " by the clock of the emulated disk" } else { "" };

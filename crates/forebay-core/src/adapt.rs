@@ -8,8 +8,8 @@
 //! [`Mix`] generates the paper's workloads, and [`trial()`] compares rules with the optimum on
 //! them.
 //!
-//! A rule's own state is shared by all units of a volume. Its state per unit has at most 32 bytes,
-//! because a terabyte has four million units. Besides speed, reliability and capacity can be
+//! A rule's own state is shared by all units of a volume. Its state per unit takes at most 32
+//! bytes, because a terabyte has four million units. Besides speed, reliability and capacity can be
 //! objectives: see [`Objective`].
 
 mod best;

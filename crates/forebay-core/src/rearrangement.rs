@@ -27,8 +27,8 @@ pub struct Rearrangement {
 }
 
 impl Rearrangement {
-    /// Places the ranges `moved` (first byte, length) one after another from `to` on, in the given
-    /// order. Returns `None` if a range is empty, extends past the last address, or overlaps
+    /// Places the ranges `moved` (first byte, length) one after another starting at `to`, in the
+    /// given order. Returns `None` if a range is empty, extends past the last address, or overlaps
     /// another range or the new position.
     pub fn laid(moved: &[(u64, u64)], to: u64) -> Option<Rearrangement> {
         let (mut forth, mut next) = (Vec::with_capacity(moved.len()), to);

@@ -130,7 +130,7 @@ impl Classes {
         self.admit_each(0, |_, rtt| rtt.admit(at))
     }
 
-    /// Returns the first tier from `first` on for which `admits` returns true.
+    /// Returns the first tier, at or after `first`, for which `admits` returns true.
     #[inline]
     pub(crate) fn admit_each(
         &mut self,

@@ -31,7 +31,7 @@ impl<W: Workload> Patterned<W> {
     }
 }
 
-/// Stores the payload for the addresses from `offset` on.
+/// Stores the payload for the addresses starting at `offset`.
 fn fill(offset: u64, to: Piece, slots: &mut dyn Slots) {
     const STEP: u32 = 4096;
     for done in (0..to.len).step_by(STEP as usize) {

@@ -384,7 +384,7 @@ impl Drop for Threads {
                 let _ = thread.join();
             }
         }
-        // No thread uses the lent bytes any more.
+        // No thread uses the lent bytes any longer.
         let mut ended = Vec::new();
         let _ = self.reap(Nanos::MAX, &mut ended);
     }

@@ -84,7 +84,7 @@ impl Scraped {
         self.over.store(true, Ordering::SeqCst);
         // Connects once, so that the accepting thread wakes up and sees the flag.
         drop(TcpStream::connect(self.address));
-        // A panic of the thread does not matter any more.
+        // A panic of the thread no longer matters.
         let _ = self.thread.join();
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn view<'py, T: PyClass>(of: &Bound<'py, T>, what: &str) -> PyResult<
 #[pyclass(frozen, name = "Result", module = "forebay")]
 pub(crate) struct Simulation {
     answer: Py<PyDict>,
-    /// A sentence that names the policy with the least total time.
+    /// A sentence that names the policy with the shortest total time.
     #[pyo3(get)]
     headline: String,
     runs: RecordBatch,

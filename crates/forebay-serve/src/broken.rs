@@ -23,7 +23,7 @@ struct Counts {
     in_time: u64,
     /// Covered requests that failed. Failed requests do not count as in time.
     failed: u64,
-    /// Outstanding requests that are late already.
+    /// Outstanding requests that are already late.
     overdue: u64,
     /// The number of small requests that the promise entitled the export to while its requests
     /// waited, and the number served in that time.
@@ -170,7 +170,8 @@ fn why(
     let is_short = is_short(counts.owed, counts.received, covered(exports[at]));
     let slow = too_slow(gauges);
     let rate = format!(
-        "while requests waited, {:.0} were served, counted as small ones, of {:.0} that are promised{}",
+        "while requests waited, only {:.0} of {:.0} promised ones were served, and long ones count \
+         as several{}",
         counts.received,
         counts.owed,
         reduced(gauges)
@@ -366,12 +367,12 @@ mod tests {
         };
         assert_eq!(
             said(6000.0, 5900.0, &[]),
-            ["while requests waited, 5900 were served, counted as small ones, of 6000 that are \
-                 promised; 'batch' took 100 % of the disk's time in that minute, for 60.0 MB in \
+            ["while requests waited, only 5900 of 6000 promised ones were served, and long ones \
+                 count as several; 'batch' took 100 % of the disk's time in that minute, for 60.0 MB in \
                  6000 requests"]
         );
         let reduced = said(6000.0, 100.0, &paced).remove(0);
-        assert!(reduced.contains("promised (promises are reduced to 62 %, because"), "{reduced}");
+        assert!(reduced.contains("as several (promises are reduced to 62 %, because"), "{reduced}");
         // One in a hundred, what chance explains, and what has just begun to wait.
         for (owed, received) in [(6000.0, 5939.0), (100.0, 95.0), (3.0, 1.0), (6000.0, 9000.0)] {
             assert!(said(owed, received, &[]).is_empty(), "{received} of {owed}");

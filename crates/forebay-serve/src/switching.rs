@@ -182,7 +182,7 @@ impl Running {
     }
 }
 
-/// Describes the end of a switch that no client waits for any more.
+/// Describes the end of a switch that no client waits for any longer.
 fn ended_late(name: &str, outcome: Result<Duration, Error>) -> String {
     match outcome {
         Ok(_) => format!("'{name}' has its new policy now"),

@@ -75,7 +75,7 @@ pub enum VolumeHealth {
     /// All data can be read, but a drive is missing, some data lacks redundancy, or there is no
     /// space for new data.
     Degraded,
-    /// Some data cannot be read any more.
+    /// Some data can no longer be read.
     Lost,
 }
 

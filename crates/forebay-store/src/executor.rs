@@ -44,7 +44,7 @@ enum Slot {
     UnderWay {
         waiter: Option<TaskId>,
     },
-    /// The I/O is in flight, but nothing waits for its result any more.
+    /// The I/O is in flight, but nothing waits for its result any longer.
     Abandoned,
     Ended(IoOutcome),
 }

@@ -16,7 +16,8 @@ pub enum Operation {
     WriteAndHold(Vec<(Key, Option<Value>)>),
     /// Reads the value of a key.
     Get(Key),
-    /// Reads the first keys at or after a key, with their values, in order and as of one moment.
+    /// Reads the first keys at or after a key, with their values, in order and as of a single point
+    /// in time.
     Scan {
         /// The first key.
         from: Key,

@@ -255,8 +255,8 @@ impl Store {
         }
     }
 
-    /// Returns the first keys at or after `from`, with their values, as of one moment. All of them
-    /// are held in memory; use [`Snapshot::records`] for unlimited numbers.
+    /// Returns the first keys at or after `from`, with their values, as of a single point in time.
+    /// All of them are held in memory; use [`Snapshot::records`] for unlimited numbers.
     ///
     /// # Errors
     /// Returns [`OperationError`] if the operation failed.

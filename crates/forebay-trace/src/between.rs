@@ -15,8 +15,8 @@ pub struct Between {
 }
 
 impl Between {
-    /// Creates a reader of the requests that arrive from `from` on and before `to`, both counted
-    /// from the start of the trace.
+    /// Creates a reader of the requests that arrive at or after `from` and before `to`, both
+    /// counted from the start of the trace.
     pub fn new(reader: Box<dyn Reader>, from: Nanos, to: Nanos) -> Between {
         Between { reader, from, to, notes: Notes::default(), is_over: false }
     }

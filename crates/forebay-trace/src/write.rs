@@ -110,7 +110,7 @@ pub fn stop(exit: impl FnOnce()) {
     let drafts = drafts();
     for path in drafts.iter() {
         // If a file cannot be removed, it stays, because there is no way to report the error any
-        // more.
+        // longer.
         let _ = fs::remove_file(path);
     }
     exit();

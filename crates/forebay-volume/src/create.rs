@@ -15,7 +15,7 @@ use crate::open::{look, opening};
 use crate::used::{holds, unreadable};
 use crate::{Error, untold};
 
-/// The maximum number of drives of a volume.
+/// The maximum number of drives in a volume.
 pub const DRIVES_MAX: u16 = 32;
 
 /// The parameters of a new volume.
@@ -172,7 +172,7 @@ fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> 
         lanes: drives as u16,
         chunk_bytes: how.chunk_bytes,
         chunks: how.chunks,
-        // Allows its units to change between RAID 6 and three copies.
+        // Room for three copies lets the volume's units change between RAID 6 and three copies.
         copies_max: if both { 3 } else { copies_max },
         units: 0,
         cells: 0,

@@ -15,8 +15,8 @@ use crate::labels::{self, Labelled};
 use crate::open::{Opened, look, opening};
 use crate::{Error, Tell};
 
-/// Replaces a missing drive by the one at `new`, rebuilds its data, and reports progress. If that
-/// has already been done, checks the volume again.
+/// Replaces a missing drive with the drive at `new`, rebuilds its data, and reports progress. If
+/// that has already been done, checks the volume again.
 ///
 /// # Errors
 /// The paths are not a volume, no drive is missing, or the new drive is too small.

@@ -106,8 +106,8 @@ pub enum Verdict {
     /// A scheduler is better in one replay but not in the other: in open replay, with requests as
     /// recorded, or in dependent replay, where requests wait for one another.
     Depends,
-    /// A scheduler is better on one of the drives that the device might be, but not on all: at one
-    /// end of the range of a parameter that is not published, but not at the other end.
+    /// A scheduler is better on one of the drives that the device may stand for, but not on all: at
+    /// one end of the range of a parameter that is not published, but not at the other end.
     DependsOnDrive,
     /// There are too few requests to draw a conclusion.
     TooShort,
@@ -425,7 +425,7 @@ struct Setting<'a> {
 
 /// Returns the runs to report in detail, without duplicates: those of the baseline, of the
 /// recommended scheduler, of the scheduler to set in Linux, and of the available scheduler with the
-/// least total time.
+/// shortest total time.
 fn worth_telling<'a>(
     results: &'a [RunResult],
     ranking: &[Ranked],

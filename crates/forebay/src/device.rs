@@ -96,7 +96,7 @@ pub enum Fit {
     Sweep(SweepFigures),
 }
 
-/// The least number of data surfaces to assume if the user does not give it.
+/// The smallest number of data surfaces to assume if the user does not give it.
 const HEADS: u32 = 2;
 
 /// Fits a drive to fio's measurements and writes its device file to `output`. The measurements are

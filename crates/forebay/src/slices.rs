@@ -235,7 +235,7 @@ impl Resampled {
         Resampled { drawn, without: without.collect() }
     }
 
-    /// Returns the greatest ratio of a figure between two runs if any tenth of the trace is left
+    /// Returns the largest ratio of a figure between two runs if any tenth of the trace is left
     /// out. A long episode may decide a figure, and yet be in nearly all resamples, because they
     /// draw short slices. `None` if the trace is too short for tenths.
     pub fn ratio_without_a_tenth(

@@ -9,7 +9,7 @@ pub type Layout = u8;
 /// [`Costs`].
 pub type Class = u8;
 
-/// The maximum number of layouts of a unit, because a layout is stored in three bits per unit.
+/// The maximum number of layouts per unit, because a layout is stored in three bits per unit.
 pub const LAYOUTS_MAX: usize = 8;
 
 /// The maximum number of chunks that classes distinguish.

@@ -40,8 +40,8 @@ const RULED: &[Parameter] = &[
             --device), or the paper's costs of hard disks or SSDs",
     ),
     Parameter::choice("first", &["level", "write"]).about(
-        "with adapt: the level of a new unit: the parameter level, or the level that suits \
-            the first write",
+        "with adapt: the level of a new unit, either the parameter level or the level that \
+            suits the first write",
     ),
     Parameter::whole("switch-percent", 0, 0).about(
         "with adapt: the maximum amount of data that switches move, relative to clients' data; 0: \

@@ -187,10 +187,10 @@ const FOLLOWED: &[Parameter] = &[
     Parameter::choice("capacity", &["fixed", "measured"])
         .about("whether rates are fixed, or decrease while the server is slower"),
     Parameter::whole("pace-min-percent", 10, 1)
-        .about("the lowest share of the rates that measured capacity uses"),
+        .about("with capacity=measured: rates never fall below this percentage"),
     Parameter::whole("pace-max-percent", 100, 1).about(
-        "the highest share of the rates that measured capacity uses; from pace-min-percent \
-            to 10000",
+        "with capacity=measured: rates never rise above this percentage; from \
+            pace-min-percent to 10000",
     ),
 ];
 

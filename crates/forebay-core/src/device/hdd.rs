@@ -203,7 +203,7 @@ impl Hdd {
         (now.saturating_add(overhead), mechanics)
     }
 
-    /// Transfers `count` > 0 sectors from `first` on, and returns when that completes.
+    /// Transfers `count` > 0 sectors starting at `first`, and returns when that completes.
     #[inline]
     fn transfer(&mut self, now: u64, op: Op, first: u64, count: u64) -> (u64, Mechanics) {
         let Access { last, done, mechanics } = self.access(now, op, first, count);
@@ -213,7 +213,7 @@ impl Hdd {
         (done, mechanics)
     }
 
-    /// Returns how a transfer of `count` > 0 sectors from `first` on would proceed.
+    /// Returns how a transfer of `count` > 0 sectors starting at `first` would proceed.
     #[inline]
     fn access(&self, now: u64, op: Op, first: u64, count: u64) -> Access {
         let (from, last) = self.geometry.run(first, count);

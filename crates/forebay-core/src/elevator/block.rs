@@ -572,7 +572,7 @@ pub fn bios(request: &Request, limits: &Limits) -> impl Iterator<Item = Request>
     bios_from(request, limits, 0)
 }
 
-/// Returns the bios from byte `done` on, which must be the start of a bio.
+/// Returns the bios starting at byte `done`, which must be the start of a bio.
 #[inline]
 fn bios_from(
     request: &Request,

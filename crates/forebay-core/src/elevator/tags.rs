@@ -82,7 +82,7 @@ impl Tags {
 }
 
 impl Word {
-    /// Allocates one of the first `first` tags, searching from bit `from` on.
+    /// Allocates one of the first `first` tags, beginning the search at bit `from`.
     #[inline]
     fn take(&mut self, first: u32, from: u32) -> Option<u32> {
         let within = if first == WORD_BITS { u64::MAX } else { (1 << first) - 1 };

@@ -331,7 +331,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// Issues `key`, which nothing blocks any more, and then each follower that becomes unblocked.
+    /// Issues `key`, which nothing blocks any longer, and then each follower that becomes
+    /// unblocked.
     fn issue(&mut self, mut key: u32) {
         loop {
             let Active { request, number, not_before, follower, .. } = self.active[key];
@@ -356,7 +357,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         active.blockers == 0
     }
 
-    /// Unblocks the requests in the list from `edge` on, because the event that they wait for
+    /// Unblocks the requests in the list starting at `edge`, because the event that they wait for
     /// happened at `now`.
     fn let_go(&mut self, mut edge: u32, now: Nanos) {
         while edge != NONE {

@@ -118,7 +118,7 @@ impl Moment {
         (waiting as u128) < places && rtt.admit_within(self.paced, Nanos(within), units)
     }
 
-    /// Returns the first tier from `least` on that admits a request.
+    /// Returns the first tier, at or after `least`, that admits a request.
     #[inline]
     pub(super) fn admit(
         self,
@@ -380,7 +380,7 @@ mod tests {
 
     const FOLLOWING: Following = Following { least: Pace(1 << 12), most: Pace::ONE };
 
-    /// Serves `count` requests at `iops` from `at` on, with a window that is always full.
+    /// Serves `count` requests at `iops` starting at `at`, with a window that is always full.
     fn serve(follower: &mut Follower, at: Nanos, iops: u64, count: u64, is_late: bool) -> Nanos {
         let capacity = || Capacity { scaled_iops: 300, fixed_iops: 100 };
         let end = |nth: u64| Nanos(at.0 + nth * 1_000_000_000 / iops);

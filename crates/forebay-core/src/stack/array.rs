@@ -17,7 +17,7 @@
 //!
 //! Invariants:
 //! - A cell that a durable or an upcoming state names is not written to. It becomes free when
-//!   nothing names it any more ([`ledger`]).
+//!   nothing names it any longer ([`ledger`]).
 //! - Data that a drive may have lost is treated as lost ([`suspects`]).
 //! - A unit has one change at a time and no concurrent reads, unless writes in place change only
 //!   some of its rows ([`locks`]).
@@ -129,7 +129,7 @@ enum Phase {
     },
     Opening(Box<Opening>),
     Ready,
-    /// Nothing valid was found, no drive accepts records any more, or no drive had space for the
+    /// Nothing valid was found, no drive accepts records any longer, or no drive had space for the
     /// records of the opening.
     Failed(Fault),
 }

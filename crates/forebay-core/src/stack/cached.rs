@@ -130,7 +130,7 @@ struct Held {
 struct Leaving {
     key: u64,
     held: Held,
-    /// A number that distinguishes this eviction from earlier ones of the block.
+    /// A number that distinguishes this eviction from earlier evictions of the same block.
     serial: u64,
     begun: bool,
     /// Whether the block is also on the disk, but keeps its place because the log still names that
@@ -207,7 +207,7 @@ pub struct Cached<C> {
 /// The part of a request that touches one block.
 #[derive(Clone, Copy)]
 struct Part {
-    /// The block number, and the disk's lane in the bits from [`KEY_BITS`] on.
+    /// The block number, and the disk's lane in the bits above it, starting at bit [`KEY_BITS`].
     key: u64,
     /// The first byte on the disk.
     offset: u64,

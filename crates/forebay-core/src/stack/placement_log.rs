@@ -16,7 +16,7 @@
 //! * a place that is named by a record, even by an outstanding one, is not used for anything else
 //!   ([`PlacementLog::is_named`]), until a record is durable that no longer names it;
 //! * a record that the flash refuses is written again unchanged, because it may have been written
-//!   after all. If that fails too, nothing becomes durable any more;
+//!   after all. If that fails too, nothing becomes durable any longer;
 //! * records are written one at a time, each durable before the next begins. After a power cut, all
 //!   valid records are therefore intact, except the last outstanding one;
 //! * each record also contains the next page of the table, so the ring of records is the complete

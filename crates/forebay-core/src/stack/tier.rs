@@ -227,8 +227,8 @@ impl<C: Choose> Tiers<C> {
     }
 }
 
-/// Returns the part of `io` of `len` bytes from `offset` on, which is an offset on the device like
-/// that of `io`.
+/// Returns the part of `io` of `len` bytes starting at `offset`, which is an offset on the device
+/// like that of `io`.
 fn cut(io: &Planned, offset: u64, len: u32) -> Planned {
     io.part((offset - io.offset) as u32, len)
 }

@@ -2,7 +2,7 @@
 //! depth.
 //!
 //! A sweep yields few figures, so few parameters are fitted, one after another:
-//! - the seek times, from the mean and the 99th percentile at the least depth;
+//! - the seek times, from the mean and the 99th percentile at the lowest depth;
 //! - how many commands ahead of the arm the drive decides, from the depth at which the rate begins
 //!   to rise;
 //! - the catch margin, from how much the rate rises;

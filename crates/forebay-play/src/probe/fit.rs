@@ -13,7 +13,7 @@ pub(super) struct Line {
     pub(super) rate_per_s: f64,
     /// The number of reads that passed at once.
     pub(super) depth: f64,
-    /// The greatest relative difference between the rates in the third and the last quarter of the
+    /// The largest relative difference between the rates in the third and the last quarter of the
     /// time.
     pub(super) drift_share: f64,
 }

@@ -303,7 +303,7 @@ class Store:
 
 @final
 class Snapshot:
-    """A read-only view of a store as of one moment."""
+    """A read-only view of a store as of a single point in time."""
 
     def __getitem__(self, key: Buffer, /) -> bytes: ...
     def __contains__(self, key: Buffer, /) -> bool: ...

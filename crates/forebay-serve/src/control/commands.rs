@@ -202,7 +202,7 @@ impl Command {
                 let driver = running.named(disk.as_deref())?;
                 let before = driver.volume()?.capacity_bytes;
                 let new = driver.add_drives(with, *ssd, *overwrite)?;
-                // Clients need the new size even if nobody waits for this answer any more.
+                // Clients need the new size even if nobody waits for this answer any longer.
                 let mut report = |state: &ServedVolume| {
                     progress(state);
                     true

@@ -25,7 +25,7 @@ const EXPORT_METRICS: &[Metric<ExportFigures>] = &[
     Metric::gauge("promised_iops", "The promised rate in requests a second.", |it| {
         it.keep_iops as f64
     }),
-    Metric::gauge("promised_within_seconds", "Within how long.", |it| {
+    Metric::gauge("promised_within_seconds", "The bound of the promise.", |it| {
         it.within_ms.unwrap_or(0.0) / 1e3
     }),
     Metric::counter("kept_total", "Reads and writes covered by the promise.", |it| it.kept as f64),
@@ -46,7 +46,7 @@ const EXPORT_METRICS: &[Metric<ExportFigures>] = &[
     ),
     Metric::counter(
         "owed_total",
-        "Requests that were promised for the time during which requests waited.",
+        "Requests due at the promised rate during the time in which requests waited.",
         |it| it.owed,
     ),
     Metric::counter(

@@ -6,7 +6,7 @@
 //!
 //! Data that cannot be read because a disk is missing or damaged is part of the state: reads of
 //! keys that it may affect fail, and all others succeed. If too many roots are missing to determine
-//! the content, all reads fail and nothing is written until a repair gives the missing content up.
+//! the content, all reads fail and nothing is written until a repair gives up the missing content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

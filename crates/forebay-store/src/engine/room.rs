@@ -346,7 +346,7 @@ fn needs(run: &Run, record: u64, drops: bool) -> (u64, u64) {
     (need, if 2 * longest_record(run) > record { need } else { 0 })
 }
 
-/// Returns the greatest mean record length among the run's segments.
+/// Returns the largest mean record length among the run's segments.
 fn longest_record(run: &Run) -> u64 {
     run.parts.iter().map(|part| part.segment.described.shape.mean_record()).max().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Scans: pages of keys in order, with their values, each page as of one moment.
+//! Scans: pages of keys in order, with their values, each page as of a single point in time.
 //!
 //! Data read beyond the end of a page, and reads in flight, are kept for a while for a scan that
 //! continues there on the same segments. They are discarded when a merge or transformation ends or
@@ -43,7 +43,7 @@ pub(super) struct PausedScan {
     runs: Vec<Stream>,
 }
 
-/// The records of a log as of one moment.
+/// The records of a log as of a single point in time.
 struct InLog {
     log: Rc<Log>,
     upto: u64,

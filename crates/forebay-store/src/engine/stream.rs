@@ -306,7 +306,7 @@ impl Reading {
 }
 
 impl Engine {
-    /// Reads bytes of a segment from `at` on.
+    /// Reads bytes of a segment starting at `at`.
     pub(super) async fn read_part(
         &self,
         segment: &Segment,

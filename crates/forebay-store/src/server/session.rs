@@ -43,8 +43,8 @@ impl Pending {
     }
 }
 
-/// A plan, whose commands execute as of one moment. Its writes, if any, have been sent to the
-/// store; its reads begin when the writes are done.
+/// A plan, whose commands execute as of a single point in time. Its writes, if any, have been sent
+/// to the store; its reads begin when the writes are done.
 pub(super) struct Running {
     /// Receives the outcome of the writes.
     written: Option<Receiver<OperationResult>>,

@@ -183,7 +183,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads up to 19 digits from `at` on. Returns their value and the position after them.
+    /// Reads up to 19 digits starting at `at`. Returns their value and the position after them.
     #[inline(always)]
     fn digits(&self, at: usize) -> Option<(u64, usize)> {
         // The next eight bytes begin at a fixed position, so that the processor need not wait for

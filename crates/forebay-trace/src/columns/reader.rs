@@ -41,7 +41,7 @@ pub(crate) enum Header {
 const SEPARATED_LINES: usize = 20;
 /// The maximum number of comments whose places are stored.
 const COMMENTS_MAX: usize = 1000;
-/// The maximum number of lines of a row with line breaks within quotes.
+/// The maximum number of lines in a row with line breaks within quotes.
 const JOINED_LINES: u64 = 16;
 
 /// A [`Reader`] for text with declared columns. Blank lines are ignored; rows without a request are

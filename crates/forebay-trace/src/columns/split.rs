@@ -1,7 +1,7 @@
 //! Finds the bounds of all fields in a plain row, sixteen bytes at a time, before any field is
 //! read, so that reading a field never has to wait for the previous one.
 //!
-//! A *plain* row contains only its separator and ASCII characters from `#` on, so that a field is
+//! A *plain* row contains only its separator and ASCII characters not below `#`, so that a field is
 //! simply the text between two separators. All other rows are left to [`crate::columns::cursor`].
 
 use wide::i8x16;

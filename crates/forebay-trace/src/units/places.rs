@@ -29,7 +29,7 @@ const FEW_PLACES_LEAST: u64 = 4;
 const STEPPED_PLACES_LEAST: usize = 8;
 /// The minimum number of requests for a judgment of places within pages.
 const PAGED_LEAST: u64 = 16;
-/// The least number of runs from which a unit is recognized.
+/// The smallest number of runs from which a unit is recognized.
 const RUNS_LEAST: u64 = 16;
 /// The size of a large drive in bytes.
 const LARGE_DRIVE_BYTES: u64 = 1 << 44;

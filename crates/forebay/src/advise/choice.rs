@@ -10,10 +10,10 @@
 //!    A scheduler *beats* another if it is better in at least one figure and in none more than 3 %
 //!    worse, even by chance.
 //! 3. Among the available schedulers that no other available scheduler beats, the preference picks
-//!    one: the one with the least total time, read tail, write tail, or product of these figures.
-//!    If the product decides and the device keeps up, a scheduler with a figure that is a tenth
-//!    worse than the baseline's beyond chance, or a third worse at all, cannot be chosen. Latencies
-//!    that differ by less than the step of the trace's clock count as equal.
+//!    one: the one with the shortest total time, read tail, write tail, or product of these
+//!    figures. If the product decides and the device keeps up, a scheduler with a figure that is a
+//!    tenth worse than the baseline's beyond chance, or a third worse at all, cannot be chosen.
+//!    Latencies that differ by less than the step of the trace's clock count as equal.
 //! 4. Schedulers that are within a tenth of that pick and cannot be distinguished from it count as
 //!    equally good. Two schedulers cannot be distinguished if the preference does not separate
 //!    them, and the pick is not better in one figure while the other is better in none. If the
@@ -82,8 +82,8 @@ pub(crate) struct Choice<'a> {
     own: bool,
     /// By how much latencies must differ to count as different: the step of the trace's clock.
     clock_step_ms: f64,
-    /// Indices of runs that are not better than the baseline on every drive that the device might
-    /// be.
+    /// Indices of runs that are not better than the baseline on every drive that the device may
+    /// stand for.
     unsure: Vec<usize>,
 }
 
@@ -186,18 +186,18 @@ impl<'a> Choice<'a> {
     }
 
     /// Returns whether a scheduler was rejected because it is not better on every drive that the
-    /// device might be.
+    /// device may stand for.
     pub(super) fn is_unsure(&self) -> bool {
         !self.unsure.is_empty()
     }
 
-    /// Excludes `policy`, because it is not better on every drive that the device might be.
+    /// Excludes `policy`, because it is not better on every drive that the device may stand for.
     pub(super) fn without(mut self, policy: &str) -> Self {
         self.unsure.extend(self.runs.iter().position(|run| run.policy == policy));
         self
     }
 
-    /// Returns whether the user prefers the least total time to low latencies.
+    /// Returns whether the user prefers the shortest total time to low latencies.
     pub(super) fn prefers_total(&self) -> bool {
         self.prefer == Prefer::Total
     }
@@ -372,7 +372,7 @@ impl<'a> Choice<'a> {
     }
 
     /// Returns whether the run is also better than the baseline in the other replay and on every
-    /// drive that the device might be.
+    /// drive that the device may stand for.
     fn is_agreed(&self, run: usize) -> bool {
         let agreed = self.agreed.as_ref().is_none_or(|agreed| agreed[run]);
         run == self.baseline || agreed && !self.unsure.contains(&run)
@@ -581,7 +581,7 @@ impl<'a> Choice<'a> {
             Some((prefer, self.policy(best), Some(figure.told(of(best)))))
         };
         // The last entry follows the whole rule under `Prefer::Balance`, which does more than
-        // choose the least product.
+        // choose the lowest product.
         let balance = Choice { prefer: Prefer::Balance, ..self.alone() };
         let together = balance.best().filter(|_| self.figures.len() > 1);
         let together = together.map(|policy| (Prefer::Balance, policy, None));

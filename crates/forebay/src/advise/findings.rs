@@ -1,4 +1,4 @@
-//! Puts the findings of an advice into words. Every finding is derived from the runs.
+//! Puts the findings of `advise` into words. Every finding is derived from the runs.
 
 use forebay_ask::named;
 use forebay_core::Device;

@@ -25,8 +25,8 @@ const BETWEEN_THAT_MATTERS: f64 = 0.1;
 pub(super) const BURST_SHARE: f64 = 0.1;
 /// The share of a disk's busy time that positioning must take to be given as the reason.
 const MOVING_THAT_MATTERS: f64 = 0.1;
-/// The ratio of speeds between the recorded device and the model, in either direction, from which
-/// on the answer begins with it.
+/// The ratio of speeds between the recorded device and the model, in either direction, at or above
+/// which the answer begins with it.
 pub(super) const TIMES_MUCH_FASTER: f64 = 10.0;
 /// The share by which a tail may rise with flash that lowers other latencies.
 const TAIL_MUCH_WORSE: f64 = 0.5;

@@ -12,7 +12,7 @@
 //! 5. Flash costs money, so it takes more evidence: at least 1,000 requests if the disk is mostly
 //!    idle, and a model that is less than ten times as slow as the recorded device.
 //!
-//! A user who prefers the least total time lets every figure count for schedulers.
+//! A user who prefers the shortest total time lets every figure count for schedulers.
 
 use forebay_trace::describe::Description;
 

@@ -51,7 +51,7 @@ impl Plain {
         Ok(Some(Plain { device: plain.name, schedulers }))
     }
 
-    /// Formats the comparison; `total` is what total time is called.
+    /// Formats the comparison; `total` is the name for the total time.
     pub(super) fn told(&self, total: &str) -> Option<String> {
         let [baseline, others @ ..] = &self.schedulers[..] else { return None };
         let times = |time: fn(&OnBoth) -> f64| {

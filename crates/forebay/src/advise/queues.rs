@@ -183,7 +183,7 @@ impl Trial<'_> {
     }
 
     /// Returns why the queue sizes should nevertheless not be set, namely that they are not better
-    /// on every drive that the device might be; `None` if they are.
+    /// on every drive that the device may stand for; `None` if they are.
     fn queues_on_every_drive(
         &self,
         one: &Tried,

@@ -35,7 +35,7 @@ pub struct Sensitivity {
     pub write_p99_gain_share: Option<f64>,
 }
 
-/// A scheduler that is not better than the baseline on every drive that the device might be.
+/// A scheduler that is not better than the baseline on every drive that the device may stand for.
 pub(super) struct Unsure {
     pub(super) policy: String,
     /// What the scheduler saves on each of these drives.
@@ -67,8 +67,8 @@ pub(super) fn sensitivity(
     drives.all()[..count].iter().enumerate().map(on).collect()
 }
 
-/// Excludes schedulers that are not better than the baseline on every drive that the device might
-/// be, in each replay. Checks the best scheduler in `choice` and the best one in Linux. Also
+/// Excludes schedulers that are not better than the baseline in each replay and on every drive that
+/// the device may stand for. Checks the best scheduler in `choice` and the best one in Linux. Also
 /// returns the schedulers that it excluded. `other` is the choice in the other replay, with that
 /// replay's setup.
 pub(super) fn on_every_drive<'a>(
@@ -169,8 +169,8 @@ impl Sensitivity {
     }
 }
 
-/// Formats the savings on the assumed drive and on other drives; `total` is what total time is
-/// called.
+/// Formats the savings on the assumed drive and on other drives; `total` is the name for the total
+/// time.
 pub(super) fn told(
     all: &[Sensitivity],
     [baseline, chosen]: [&RunResult; 2],

@@ -27,7 +27,7 @@ const REQUESTS_EXAMINED: usize = 100_000;
 const BLOCK_BITS: std::ops::RangeInclusive<u32> = 10..=26;
 
 /// The ratio of the share of blocks found in the last quarter of a trace to that in the whole
-/// trace, from which on the trace is too short to fill a cache.
+/// trace, at or above which the trace is too short to fill a cache.
 const GROWS_TIMES: f64 = 1.3;
 
 /// A cache size, with the figures that justify it.
@@ -84,17 +84,17 @@ impl Sizing {
         Ok(Sizing { quarters: quarters.shares(&curve), ..sizing })
     }
 
-    /// Returns whether the trace is too short to fill a cache: the share of blocks found is still
-    /// growing at its end, and is worth something there.
+    /// Returns whether the trace is too short to fill a cache: the hit ratio is still rising at its
+    /// end, and is high enough there to matter.
     pub(super) fn is_cold(&self) -> bool {
         let last = self.quarters[1];
         last >= FOUND_THAT_MATTERS && last > GROWS_TIMES * self.hit_share_max
     }
 
-    /// Says how the share of blocks found grows in a trace that is too short to fill a cache.
+    /// Says how the hit ratio rises in a trace that is too short to fill a cache.
     pub(super) fn growth(&self) -> String {
         let [first, last] = self.quarters.map(percent);
-        format!("the share of blocks found is still growing, from {first} to {last}; record longer")
+        format!("the hit ratio is still rising, from {first} to {last}; record longer")
     }
 
     /// Says why no cache is worth trying.

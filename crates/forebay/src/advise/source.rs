@@ -39,8 +39,8 @@ const TAIL_SLOWER_TIMES: f64 = 5.0;
 /// recorded device.
 const KIND_THAT_MATTERS: f64 = 0.1;
 
-/// The ratio of the length of a run to the recording from which on the device counts as not keeping
-/// up.
+/// The ratio of the length of a run to the recording at or above which the device counts as not
+/// keeping up.
 const LONGER_TIMES: f64 = 1.05;
 
 /// A rate of non-sequential requests per second that no disk can serve, even with the deepest
@@ -351,8 +351,8 @@ pub(super) fn compared(description: &Description, run: &RunResult, device: &str)
     };
     let (how, figures) = (speed.how(), speed.figures());
     Some(format!(
-        "The device of the recording was {how} than {device}: {figures}{rates}. The results are for {device}, not for \
-         the recorded device, which you can name."
+        "The device of the recording was {how} than {device}: {figures}{rates}. The results are for {device}; if \
+         you know the recorded device, name it."
     ))
 }
 

@@ -27,7 +27,7 @@ use crate::{Error, Input, OpenDevice, Progress, Telling};
 /// From this share of writes to blocks that bypass a cache on, the answer mentions them.
 pub(super) const PARTIAL_THAT_MATTERS: f64 = 0.02;
 
-/// The least size in MiB of a cache that is recommended.
+/// The smallest size in MiB of a cache that is recommended.
 const FLASH_LEAST_MIB: u64 = 16;
 
 /// The maximum size in MiB of a cache that is tried because it holds everything.
@@ -40,7 +40,7 @@ pub(super) struct Trial<'a> {
     pub(super) flash: &'a OpenDevice,
     /// The size of the cache that the user named.
     pub(super) flash_bytes: Option<u64>,
-    /// The other drives that the device might be.
+    /// The other drives that the device may stand for.
     pub(super) drives: &'a Drives<'a>,
     pub(super) setup: Setup,
     pub(super) baseline: &'a RunResult,
@@ -390,7 +390,7 @@ impl Trial<'_> {
     }
 
     /// Returns why `ran` is not worth its flash in one of the replays, or on a drive that the
-    /// device might be; `None` if it always is.
+    /// device may stand for; `None` if it always is.
     fn against_flash_anywhere(
         &self,
         ran: &Run,
@@ -414,8 +414,8 @@ impl Trial<'_> {
         std::iter::once((self.setup, String::new())).chain(other)
     }
 
-    /// Returns why `policy` is not worth its flash on some drive that the device might be; `None`
-    /// if it is worth it on all of them.
+    /// Returns why `policy` is not worth its flash on some drive that the device may stand for;
+    /// `None` if it is worth it on all of them.
     fn flash_on_every_drive(
         &self,
         policy: &str,
@@ -531,8 +531,8 @@ impl Trial<'_> {
 
 impl Trial<'_> {
     /// Returns why defragmentation, which gains in the leading replay, should nevertheless not be
-    /// recommended: it does not gain in the other replay, or on some drive that the device might
-    /// be. Returns `None` if it gains everywhere.
+    /// recommended: it does not gain in the other replay, or on some drive that the device may
+    /// stand for. Returns `None` if it gains everywhere.
     fn defragmentation_on_every_drive(
         &self,
         progress: Progress<'_>,

@@ -1,5 +1,5 @@
 //! A scheduler that one replay or one drive alone would recommend, and its gains in each replay and
-//! on each drive that the device might be.
+//! on each drive that the device may stand for.
 
 use serde::Serialize;
 
@@ -31,15 +31,15 @@ pub enum DependsOn {
     Drive,
 }
 
-/// The least and the greatest share by which a scheduler lowers a figure of the baseline. A
+/// The smallest and the largest share by which a scheduler lowers a figure of the baseline. A
 /// negative share is a rise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GainRange {
     /// The figure: "read p99", "write p99" or "total time".
     pub figure: &'static str,
-    /// The least gain in any replay and on any drive.
+    /// The smallest gain in any replay and on any drive.
     pub least_share: f64,
-    /// The greatest gain.
+    /// The largest gain.
     pub most_share: f64,
 }
 

@@ -32,13 +32,13 @@ const CHANGING_SHARE_MAX: f64 = 0.15;
 /// exceed [`CHANGING_SHARE_MAX`], because a trace of few requests has few in each range.
 const COUNTING_TIMES: f64 = 1.25;
 
-/// The relative bound from which on a figure is not tested.
+/// The relative bound at or above which a figure is not tested.
 const DOUBLED: f64 = 1.0;
 
 /// The number of standard deviations within which 95 % of a normal distribution lies.
 const TWO_SIDED: f64 = 1.96;
 
-/// The ratio from which on a deviation is reported as a multiple of the first figure.
+/// The ratio at or above which a deviation is reported as a multiple of the first figure.
 const TIMES_MIN: f64 = 9.0;
 
 impl DeviationKind {

@@ -106,7 +106,7 @@ pub struct Feature {
 pub struct Distance {
     /// The quantity, with the unit as its last word.
     pub of: &'static str,
-    /// The Kolmogorov-Smirnov distance: the greatest difference of the cumulative distributions.
+    /// The Kolmogorov-Smirnov distance: the largest difference of the cumulative distributions.
     pub ks: f64,
     /// The Kolmogorov-Smirnov distance to expect of a second recording like the first trace.
     pub ks_itself: f64,

@@ -76,7 +76,7 @@ pub(super) fn page(card: &Card) -> Page {
     page
 }
 
-/// The share of the aspects that were tested from which on two loads differ.
+/// The share of the aspects that were tested at or above which two loads differ.
 const DIFFERENT_SHARE: f64 = 1.0 / 3.0;
 
 /// Returns whether the loads differ: they are not the same requests over time, and the verdict is

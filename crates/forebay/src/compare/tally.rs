@@ -121,7 +121,7 @@ impl Counts {
         counted.map(|&(column, count)| (lower_end(column, digits) as f64, count)).collect()
     }
 
-    /// Returns the smallest value such that at least a share `q` of all values do not exceed it.
+    /// Returns the smallest value that at least a share `q` of all values do not exceed.
     pub(super) fn quantile(&self, q: f64, digits: u32) -> Option<f64> {
         let total = self.total();
         let rank = ((q * total as f64).ceil() as u64).clamp(1, total.max(1));

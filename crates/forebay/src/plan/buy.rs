@@ -1,10 +1,10 @@
 //! The verb `plan buy`: finds which drives to buy, how many and in which layout, to keep the
 //! promises to clients, with their price and power draw.
 //!
-//! Every drive is tried in every layout ([`Layout`]), both with all clients sharing one set-up and
-//! with a set-up for each client. Drives are needed for three reasons: the data, their redundancy,
-//! and the response times. The least number that keeps every client's promise is found by
-//! simulation ([`trial`]), and the results are ranked by price.
+//! Every drive is tried in every layout ([`Layout`]), both with all clients sharing one setup and
+//! with a separate setup for each client. Drives are needed for three reasons: the data, their
+//! redundancy, and the response times. The smallest number that keeps every client's promise is
+//! found by simulation ([`trial`]), and the results are ranked by price.
 //!
 //! Arrivals are as recorded, sped up by the growth factor. Data extend up to the highest offset,
 //! multiplied by the same factor, and are spread over the whole drives ([`crate::plan::spread`]).
@@ -99,7 +99,7 @@ pub struct Question<'a> {
     /// The size in GiB of the data of all clients, including growth; `None` for all addresses up to
     /// the highest of each volume.
     pub gib: Option<u64>,
-    /// The number of spare drives per set-up.
+    /// The number of spare drives per setup.
     pub spare: usize,
     /// The minimum number of drives that must be able to fail without data loss.
     pub survives: usize,
@@ -113,7 +113,7 @@ pub struct Question<'a> {
     pub scheduler: &'a str,
     /// The maximum number of drives to try.
     pub drives_max: usize,
-    /// Whether to try sharing drives among all clients, a set-up for each client, or both.
+    /// Whether to try sharing drives among all clients, a setup for each client, or both.
     pub sharings: &'a [Sharing],
     /// Prices and power figures from the user.
     pub prices: &'a Prices,
@@ -164,7 +164,7 @@ pub struct Answer {
     pub clients: Vec<ClientNeed>,
     /// The factor by which both the data and the request rate were assumed to grow.
     pub growth: f64,
-    /// The number of spare drives per set-up.
+    /// The number of spare drives per setup.
     pub spare: usize,
     /// The maximum number of drives that was tried.
     pub drives_max: usize,
@@ -382,7 +382,7 @@ impl BuySearch<'_> {
         Ok(rank::row(&tried.kind, tried.sharing, self.clients, found, self.question))
     }
 
-    /// Returns the rate that each set-up, with the drives found for it, guarantees at its tightest
+    /// Returns the rate that each setup, with the drives found for it, guarantees at its tightest
     /// promise.
     fn guarantees(
         &self,
@@ -410,7 +410,7 @@ fn nothing_to_try(question: &Question<'_>) -> Error {
     let layouts: Vec<&str> = question.layouts.iter().map(|layout| layout.name()).collect();
     Error::Unfit(format!(
         "nothing to try: got the layout {} with up to {} drives of which {} may fail; a mirror takes 2 drives, RAID 6 \
-         takes 6, and only a disk has flash before it",
+         takes 6, and only disks can have a flash cache",
         layouts.join(", "),
         question.drives_max,
         question.survives

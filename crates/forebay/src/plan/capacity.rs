@@ -1,4 +1,4 @@
-//! The verb `plan capacity`: finds the least capacity for each promise, that is, for each time
+//! The verb `plan capacity`: finds the lowest capacity for each promise, that is, for each time
 //! bound and each share of requests.
 
 mod page;
@@ -71,7 +71,7 @@ pub struct CapacityRow {
     pub within_ms: f64,
     /// The share of requests that is promised an answer in time.
     pub fraction: f64,
-    /// The least capacity that keeps the promise, in whole requests per second.
+    /// The lowest capacity that keeps the promise, in whole requests per second.
     pub capacity_iops: u64,
     /// The confidence interval of the capacity over other periods of the same load; `None` if not
     /// requested.

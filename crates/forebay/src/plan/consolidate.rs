@@ -10,7 +10,7 @@
 //! merges the requests that these decompositions admit (each client's Q1) and serves all of them;
 //! section 4.5 speaks of aggregation after decomposition.
 //!
-//! The paper promises a share of all requests, regardless of the client. The least capacity for
+//! The paper promises a share of all requests, regardless of the client. The lowest capacity for
 //! that drops the requests of whichever client has a burst, so one client may get less than its
 //! promise, and the capacity may even be below what another client needs alone. Therefore the
 //! answer also reports each client's own share, and the capacity at which RTT over all clients

@@ -6,8 +6,8 @@
 //! RTT divides the work recursively: requests that one tier's server cannot answer in time go to
 //! the server of the next tier.
 //!
-//! There are three ways to keep the promise; the answer is the one that needs the least capacity.
-//! (1) Separate servers, one per tier, each with the least capacity that keeps its tier given the
+//! There are three ways to keep the promise; the answer is the one that needs the lowest capacity.
+//! (1) Separate servers, one per tier, each with the lowest capacity that keeps its tier given the
 //! servers before it. A sufficiently large server may also keep the tier after its own; the
 //! cheapest of all such combinations is chosen. (2) One server that serves all requests first come,
 //! first served (FCFS). (3) One server on which Miser schedules the classes of separate servers.
@@ -81,7 +81,7 @@ pub struct Price {
     pub cautions: Vec<String>,
     /// The capacity below which no scheduler keeps the promise.
     pub floor_iops: u64,
-    /// The method that needs the least capacity, with that capacity.
+    /// The method that needs the lowest capacity, with that capacity.
     pub least: Division,
     /// The total capacity that separate servers need.
     pub separate_iops: u64,

@@ -290,7 +290,7 @@ fn found(
     Ok(rows)
 }
 
-/// Finds the least volumes that might keep the promise, for the counters in the file at `path`.
+/// Finds the smallest volumes that might keep the promise, for the counters in the file at `path`.
 fn answer_of_counters(
     path: &Path,
     counters: &Counters,

@@ -109,7 +109,7 @@ fn headline(worst: Option<&Compared>) -> String {
     )
 }
 
-/// The factor from which on an error is reported as a multiple.
+/// The factor at or above which an error is reported as a multiple.
 const TIMES_MIN: f64 = 10.0;
 
 /// Formats the error of the model, as in "+12 %" or "37 times as long".

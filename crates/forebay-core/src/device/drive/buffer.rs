@@ -122,7 +122,7 @@ impl Buffer {
         (segment.start, stream.map_or(segment.end, |stream| stream.limit.max(segment.end)))
     }
 
-    /// Returns how much of `count` sectors from `first` on is in the buffer at `now`.
+    /// Returns how much of `count` sectors starting at `first` is in the buffer at `now`.
     pub(super) fn find(&self, surface: &Surface, now: u64, first: u64, count: u64) -> Option<Hit> {
         if !self.holds(first) && !self.has_come(surface, now, first) {
             return None;
@@ -170,7 +170,8 @@ impl Buffer {
         stream.there(surface, sector).saturating_sub(width) <= now
     }
 
-    /// Extends the current read-ahead after a read of `count` sectors from `first` on with a `hit`.
+    /// Extends the current read-ahead after a read of `count` sectors starting at `first` with a
+    /// `hit`.
     pub(super) fn hit(&mut self, surface: &Surface, hit: Hit, first: u64, count: u64) {
         self.touch(hit.segment);
         self.replace(hit.segment, first + count);
@@ -204,8 +205,8 @@ impl Buffer {
         }
     }
 
-    /// Returns the sector before which read-ahead ends after a read of `count` sectors from `first`
-    /// on.
+    /// Returns the sector before which read-ahead ends after a read of `count` sectors starting at
+    /// `first`.
     fn limit(&self, surface: &Surface, start: u64, first: u64, count: u64) -> u64 {
         let end = first + count;
         let limit = match self.spec.read_ahead {
@@ -313,8 +314,8 @@ impl Buffer {
         Some(Stopped { place: next, next: end, free_at: begins.max(at) })
     }
 
-    /// Handles a write of `count` sectors from `first` on. It invalidates overlapping data, and its
-    /// own data gets a segment, which is `dirty` while the data is only in the buffer.
+    /// Handles a write of `count` sectors starting at `first`. It invalidates overlapping data, and
+    /// its own data gets a segment, which is `dirty` while the data is only in the buffer.
     pub(super) fn write(&mut self, first: u64, count: u64, dirty: bool) {
         let end = first + count;
         let goes_on = self.segments.iter().position(|s| s.dirty && dirty && s.end == first);
@@ -335,7 +336,7 @@ impl Buffer {
         self.touch(index);
     }
 
-    /// Records that `count` sectors from `first` on are on the media.
+    /// Records that `count` sectors starting at `first` are on the media.
     pub(super) fn saved(&mut self, first: u64, count: u64) {
         for segment in &mut self.segments {
             if segment.dirty && segment.start < first + count && first < segment.end {

@@ -59,7 +59,7 @@ impl WriteCache {
         count <= self.spec.extent_sectors.min(self.spec.sectors)
     }
 
-    /// Returns when, from `now` on, there is space for a write that fits: immediately, or when
+    /// Returns when, at `now` or later, there is space for a write that fits: immediately, or when
     /// enough of the runs being written are on the media. `None` if the other runs take too much
     /// space.
     pub(super) fn room_at(&self, now: u64, first: u64, count: u64) -> Option<u64> {
@@ -78,7 +78,7 @@ impl WriteCache {
         Some(now)
     }
 
-    /// Returns whether a run contains all of `count` sectors from `first` on.
+    /// Returns whether a run contains all of `count` sectors starting at `first`.
     pub(super) fn holds(&self, first: u64, count: u64) -> bool {
         self.any(|from, to| (from <= first) & (first + count <= to))
     }

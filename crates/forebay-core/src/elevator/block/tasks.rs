@@ -6,8 +6,8 @@
 use super::*;
 
 impl<E: Elevator> BlockLayer<E> {
-    /// Submits the bios of `request` from byte `entered` on. If there is no free slot for a bio,
-    /// fails with the offset of that bio in the request.
+    /// Submits the bios of `request` starting at byte `entered`. If there is no free slot for a
+    /// bio, fails with the offset of that bio in the request.
     pub(super) fn go_on(
         &mut self,
         now: Nanos,

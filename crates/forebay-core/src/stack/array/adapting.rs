@@ -120,7 +120,7 @@ impl Adapting {
         Adapting { levels, costs, first, percent: 0, budget: 0, ticks: None, units }
     }
 
-    /// Returns by how many percent the costs paid exceed the optimum.
+    /// Returns the percentage by which the costs paid exceed the optimum.
     pub(super) fn regret_percent(&self) -> f64 {
         let Account { paid, optimum } = self.units.account();
         100.0 * regret(paid, optimum)

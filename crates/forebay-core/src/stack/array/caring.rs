@@ -68,7 +68,7 @@ pub(super) struct Care {
     before: Option<Pass>,
     /// Whether all passes have ended, so that only records remain to be written.
     records_only: bool,
-    /// The greatest number of free cells when maintenance ended although roles were still missing,
+    /// The highest number of free cells when maintenance ended although roles were still missing,
     /// since maintenance was last begun for a reason other than additional space. `None` if
     /// maintenance has not ended in this way.
     gave_up: Option<u64>,
@@ -111,8 +111,8 @@ impl Care {
         self.begin(now);
     }
 
-    /// Begins a check, which reads everything once, from the first unit on. With `rebuilds_first`,
-    /// units are restored before.
+    /// Begins a check, which reads everything once, starting with the first unit. With
+    /// `rebuilds_first`, units are restored first.
     pub(super) fn scrub(&mut self, now: Nanos, rate: u64, rebuilds_first: bool) {
         (self.scrubs, self.scrubs_next) = (!rebuilds_first, rebuilds_first);
         self.scrub_rate = Some(rate);

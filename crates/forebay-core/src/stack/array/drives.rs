@@ -8,7 +8,7 @@ use super::space::Space;
 use super::unit::{Place, Unit};
 use crate::contract::Nanos;
 
-/// A drive with more recent faults than this is no longer used.
+/// A drive with more than this many recent faults is no longer used.
 const FAULTS_MAX: u32 = 32;
 /// The time after which recent faults count half. A dying drive fails far more often than that, and
 /// a few bad sectors a year do not add up. (md decays the read errors of a drive at the same rate.)

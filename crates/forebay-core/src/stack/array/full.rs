@@ -112,7 +112,7 @@ impl Array {
         }
     }
 
-    /// Fails the writes that wait for space, because nothing can be written any more.
+    /// Fails the writes that wait for space, because nothing can be written from now on.
     pub(super) fn refuse_parts(&mut self, fault: Fault, plan: &mut Plan<'_>) {
         for (_, part) in std::mem::take(&mut self.full.parts) {
             plan.release(part.client, Err(fault));

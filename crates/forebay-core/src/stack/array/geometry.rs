@@ -13,13 +13,13 @@ pub(super) const BLOCK: u32 = 4096;
 pub(super) const RECORD: u32 = 8192;
 /// The size of a page of the table in bytes. Each record contains one page.
 pub(super) const PAGE: u32 = 4096;
-/// Maximum number of records of a round.
+/// Maximum number of records in a round.
 pub(super) const ROUND_MAX: u64 = 256;
 /// The factor by which the ring is larger than its pages need, so that an array can grow.
 const GROWTH: u64 = 2;
-/// Maximum number of drives of an array.
+/// Maximum number of drives in an array.
 pub(super) const LANES_MAX: u16 = 32;
-/// Maximum number of lanes of an open array: those of its drives, and of drives that have been
+/// Maximum number of lanes in an open array: those of its drives, and of drives that have been
 /// replaced or will be added.
 pub(super) const LANES_OPEN: usize = 64;
 
@@ -244,7 +244,7 @@ impl Geometry {
         self.units * self.unit_bytes()
     }
 
-    /// Returns the greatest capacity whose records fit in the ring.
+    /// Returns the largest capacity whose records fit in the ring.
     pub fn capacity_max_bytes(&self) -> u64 {
         self.units_max() * self.unit_bytes()
     }

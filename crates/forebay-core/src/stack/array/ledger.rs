@@ -2,7 +2,8 @@
 //!
 //! A unit's cells are named by its durable state, by the states that will become durable (in the
 //! current round, or changed since), and by the jobs on the unit. A cell becomes free when none of
-//! them names it any more: whoever drops a name calls [`Array::release`], which checks for others.
+//! them names it any longer: whoever drops a name calls [`Array::release`], which checks for
+//! others.
 //!
 //! A failed flush removes names from the states that will become durable ([`super::suspects`]),
 //! while jobs that began with these names may still run. Such cells are *doubted*: they stay in use

@@ -5,7 +5,7 @@
 //! therefore the data chunks at any level, and a switch need not move them (section 4 of the
 //! paper).
 
-/// Maximum number of roles of a unit.
+/// Maximum number of roles in a unit.
 pub(super) const ROLES_MAX: usize = 16;
 
 /// A set of roles, one bit each.

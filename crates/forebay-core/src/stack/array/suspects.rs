@@ -27,7 +27,7 @@ impl Unsure {
         place.cell().is_some_and(|cell| self.cells.contains(&cell))
     }
 
-    /// Removes a cell that no unit refers to any more.
+    /// Removes a cell that no unit refers to any longer.
     pub(super) fn forget(&mut self, place: Place) {
         if let Some(cell) = place.cell() {
             self.cells.remove(&cell);

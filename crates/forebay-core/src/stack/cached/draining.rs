@@ -1,5 +1,5 @@
 //! Draining a write-back cache, so that its flash can be removed: the disk receives all dirty
-//! blocks, and no block is cached any more.
+//! blocks, and no block is cached any longer.
 //!
 //! One pass over the frames evicts the blocks that were dirty when draining began, a few at a time.
 //! Blocks that are written later are evicted at once, and leave when the write has completed.

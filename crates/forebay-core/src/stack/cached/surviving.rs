@@ -252,7 +252,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Frees a place that no record names any more, unless it is in use again.
+    /// Frees a place that no record names any longer, unless it is in use again.
     fn unnamed(&mut self, at: u32) {
         let pending = &mut self.pending[at as usize];
         let left = self.leaving.iter().position(|it| it.held.at == at && it.copied);

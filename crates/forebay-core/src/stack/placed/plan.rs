@@ -46,7 +46,7 @@ impl Planned {
         Planned { owner, lane, op, offset, len, bytes, stream, flags, token: 0 }
     }
 
-    /// Returns the part of the I/O of `len` bytes from byte `skip` on.
+    /// Returns the part of the I/O of `len` bytes starting at byte `skip`.
     pub fn part(&self, skip: u32, len: u32) -> Planned {
         Planned { offset: self.offset + u64::from(skip), len, bytes: self.bytes.on(skip), ..*self }
     }

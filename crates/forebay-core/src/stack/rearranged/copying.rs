@@ -39,7 +39,7 @@ pub(super) struct Copying {
 }
 
 impl Copying {
-    /// Creates the state for `count` extents, to be copied from the time `from` on.
+    /// Creates the state for `count` extents, whose copying begins at time `from`.
     pub(super) fn new(count: usize, from: Nanos, len_max: u32) -> Copying {
         Copying {
             from,

@@ -165,7 +165,7 @@ impl Table {
         self.entries[id as usize].sectors = sectors;
     }
 
-    /// Frees a slot that no record names any more, unless it is in use again.
+    /// Frees a slot that no record names any longer, unless it is in use again.
     pub(super) fn unnamed(&mut self, slot: u32) {
         if let Some(kept) = &mut self.kept
             && self.holders[slot as usize] == 0

@@ -26,7 +26,7 @@ const DEEPER_GAINS: f64 = 1.075;
 const PLACES_MAX: u32 = 4096;
 /// The write caches of all measured disks but one have fewer places than this.
 const PLACES_USUAL: u32 = 512;
-/// The least number of data surfaces to assume.
+/// The smallest number of data surfaces to assume.
 const HEADS: u32 = 4;
 /// The number of places to assume if random writes do not reveal it.
 const PLACES_ASSUMED: u32 = 64;
@@ -130,7 +130,7 @@ impl<'a> Search<'a> {
         rows.iter().map(of).sum::<f64>() / rows.len().max(1) as f64
     }
 
-    /// Fits the average and the longest seek time to the mean and the 99th percentile at the least
+    /// Fits the average and the longest seek time to the mean and the 99th percentile at the lowest
     /// depth.
     pub(super) fn fit_seeks(&mut self) -> Result<(), FitError> {
         let Some(row) = self.rows.reads.first() else {
@@ -486,8 +486,8 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// Returns the middle between the greatest and the least logarithm of the ratio of simulated to
-    /// measured rates.
+    /// Returns the middle between the largest and the smallest logarithm of the ratio of simulated
+    /// to measured rates.
     fn middle_excess(&self, rows: &[SweepRow]) -> f64 {
         let of = |row: &SweepRow| self.excess(std::slice::from_ref(row));
         let (low, high) = rows
@@ -497,7 +497,7 @@ impl<'a> Search<'a> {
         f64::midpoint(low, high)
     }
 
-    /// Fits the settle time of writes without a cache so that the greatest error of a rate is least
+    /// Fits the settle time of writes without a cache so that the largest error of a rate is least
     /// over all depths: the catch margin was fitted to reads alone.
     fn fit_settle(&mut self) {
         let rows = self.rows;

@@ -13,7 +13,7 @@ fn known(rpm: f64, capacity_bytes: u64) -> DiskFacts {
 const GB_500: u64 = 500_107_862_016;
 
 /// Checks that the errors of all rows of one operation are within limits: the rates at every depth,
-/// the 99th percentiles from depth `p99_from` on.
+/// the 99th percentiles at depth `p99_from` and above.
 fn judge(checks: &[RowCheck], of: Op, iops_most: f64, p99_from: u32) {
     for check in checks.iter().filter(|check| check.measured.op == of) {
         let depth = check.measured.depth;

@@ -15,7 +15,7 @@ const SATURATED_ALIKE: f64 = 1.02;
 /// A 99th percentile is implausible if it exceeds the median by more than this multiple of the
 /// excess at a greater depth: waiting adds to the spread of latencies, and never removes it.
 const CALMER: f64 = 1.6;
-/// The least excess over the median, as a share of the median, that a sweep measures reliably.
+/// The smallest excess over the median, as a share of the median, that a sweep measures reliably.
 const EXCESS_LEAST: f64 = 0.02;
 /// Latencies are narrow if their 99th percentile is less than this multiple of their median, which
 /// then is the drive's and not the tail's.
@@ -39,7 +39,7 @@ pub(super) struct Aims<'a> {
     /// Depths between those rows, each with the expected excess of the 99th percentile over the
     /// mean, in us.
     pub(super) between: Vec<(u32, f64)>,
-    /// The row at the least depth that is fitted.
+    /// The row at the lowest depth that is fitted.
     pub(super) base: &'a SweepRow,
     pub(super) host: Pause,
 }

@@ -151,7 +151,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the intervals between commands to try: the reciprocal of the highest rate and, if
-    /// the rate still rises at the greatest depth, shorter ones.
+    /// the rate still rises at the highest depth, shorter ones.
     fn intervals(&self) -> Vec<f64> {
         let most = self.aims.rows.iter().map(|row| row.iops).fold(0.0, f64::max);
         let rises = match self.aims.rows.as_slice() {
@@ -241,13 +241,13 @@ impl<'a> Search<'a> {
         cost
     }
 
-    /// Returns by how much the host is late at the least depth.
+    /// Returns by how much the host is late at the lowest depth.
     fn woken_us(&self) -> f64 {
         if self.aims.base.depth == 1 { self.aims.host.wake.0 as f64 / 1e3 } else { 0.0 }
     }
 
     /// Returns the distance from a typical solution, which has a dozen dies that are occupied half
-    /// of the time, and the median measured at the least depth.
+    /// of the time, and the median measured at the lowest depth.
     fn unusual(&self, side: &Side) -> f64 {
         let median = self.aims.base.p50_us.unwrap_or(side.modes_us[0]) - self.woken_us();
         let passing = if side.behind { side.interval_us } else { 0.0 };

@@ -55,10 +55,10 @@ fn judged_sweep(some: &Sweep, all: Vec<SweepRow>) -> Vec<RowChecked> {
     check(&device, &sweep(all))
 }
 
-/// The greatest errors of rates and of 99th percentiles at depths that were not fitted.
+/// The largest errors of rates and of 99th percentiles at depths that were not fitted.
 const LIMITS: [f64; 2] = [0.10, 0.15];
 
-/// A row that does not meet [`LIMITS`]: its operation and depth, and the least and the greatest
+/// A row that does not meet [`LIMITS`]: its operation and depth, and the smallest and the largest
 /// error of its 99th percentile.
 type Missed = (Op, u32, [f64; 2]);
 

@@ -152,7 +152,7 @@ impl Clients {
         run
     }
 
-    /// Returns the least and the highest number of answers to a client of an export.
+    /// Returns the lowest and the highest number of answers to a client of an export.
     fn range_of(&self, export: usize) -> (u64, u64) {
         let clients = self.clients.iter().zip(&self.answers);
         let answers = clients.filter(|(client, _)| client.export == export);

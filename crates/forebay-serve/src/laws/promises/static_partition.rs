@@ -3,7 +3,7 @@
 //!
 //! A static partition gives each tenant a fixed rate. The device must be able to serve all of these
 //! rates at the same time. The best partition is found offline: many rates and queue depths are
-//! tried on the known requests of all tenants, which are at random places of the whole disk. A
+//! tried on the known requests of all tenants, which are at random positions all over the disk. A
 //! partition must keep 99 % of them in time with any neighbor, which gets the minimum rate that the
 //! server leaves it.
 

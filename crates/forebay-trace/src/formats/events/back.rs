@@ -26,7 +26,7 @@ const WILD_LAST_EVENTS: u64 = 2;
 pub(crate) struct BackSteps {
     run: Run,
     doubt: Option<Doubt>,
-    /// The number of wild events, the place of the first, and the greatest distance.
+    /// The number of wild events, the place of the first, and the largest distance.
     wild: u64,
     wild_first: u64,
     wild_ns: u64,
@@ -118,7 +118,8 @@ impl BackSteps {
         }
     }
 
-    /// Returns a sentence about wild events. `kind` is what places are called.
+    /// Returns a sentence about wild events. `kind` is the noun for a position in the trace, such
+    /// as "line".
     pub(crate) fn wild_sentence(&self, kind: &str) -> Option<String> {
         let BackSteps { wild, wild_first, wild_ns, .. } = self.at_end();
         (wild > 0).then(|| {
@@ -131,7 +132,8 @@ impl BackSteps {
         })
     }
 
-    /// Returns a sentence about the steps back. `kind` is what places are called.
+    /// Returns a sentence about the steps back. `kind` is the noun for a position in the trace,
+    /// such as "line".
     pub(crate) fn sentence(&self, kind: &str) -> Option<String> {
         self.at_end().run.sentence(kind)
     }
@@ -189,7 +191,8 @@ impl Run {
             && time_ns < self.last_ns
     }
 
-    /// Returns a sentence about the steps back. `kind` is what places are called.
+    /// Returns a sentence about the steps back. `kind` is the noun for a position in the trace,
+    /// such as "line".
     fn sentence(&self, kind: &str) -> Option<String> {
         let (place, back_ns) = self.first?;
         if self.splits {

@@ -20,7 +20,7 @@ pub(crate) struct Streams {
     threads: HashMap<u32, Thread>,
     numbers: HashMap<Stream, u32>,
     room: NameBudget,
-    /// The stream of the threads whose names do not fit into memory.
+    /// The stream that represents all threads whose names exceed the memory limit.
     others: Option<u32>,
 }
 

@@ -32,7 +32,7 @@ pub enum PassedOver {
     NeedsServer,
     /// The scheduler is not better than the baseline in the other replay.
     Disputed,
-    /// The scheduler is not better than the baseline on every drive that the device might be.
+    /// The scheduler is not better than the baseline on every drive that the device may stand for.
     Unsure,
     /// The scheduler is better than the baseline, but the disk is mostly idle.
     NotNeeded,

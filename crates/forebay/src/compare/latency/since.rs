@@ -19,7 +19,7 @@ const SHUFFLES: usize = 200;
 const OUTSIDE_MAX: f64 = 0.25;
 /// The minimum number of blocks in the span, and of blocks outside.
 const SIDE_LEAST: usize = 2;
-/// The share of the best span's explanation from which on a step is preferred, because it is
+/// The share of the best span's explanation at or above which a step is preferred, because it is
 /// simpler.
 const STEP_SHARE: f64 = 0.9;
 

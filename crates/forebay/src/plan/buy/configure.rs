@@ -79,16 +79,16 @@ impl Configuration {
     }
 }
 
-/// A set-up of drives, with the clients that use it.
+/// A setup of drives, with the clients that use it.
 struct Back<'a> {
     name: String,
     drives: usize,
-    /// The rate that the set-up guarantees for any workload, in requests per second.
+    /// The rate that the setup guarantees for any workload, in requests per second.
     iops: u64,
     clients: Vec<Tenant<'a>>,
 }
 
-/// A client of a set-up, with the rate reserved for it.
+/// A client of a setup, with the rate reserved for it.
 struct Tenant<'a> {
     need: &'a ClientNeed,
     keep_iops: u64,
@@ -103,7 +103,7 @@ const PACE_PERCENT: [u64; 2] = [50, 150];
 /// (docs/placement-log.md).
 const MARK_BYTES: u64 = 4096;
 
-/// Generates the texts for `best`. `guarantees` are the rates that its set-ups guarantee.
+/// Generates the texts for `best`. `guarantees` are the rates that its setups guarantee.
 pub(super) fn configuration(
     best: &BuyRow,
     kind: &DriveLayout<'_>,

@@ -1,7 +1,7 @@
 //! Measures the rate that drives in a layout guarantee for any workload of small requests: that of
 //! random 4 KiB reads or writes over the whole drives, whichever are slower. Flash is measured at
-//! the greatest queue depth at which requests are still answered within the promised time. A disk
-//! is measured at depth one: while promises are due, the server sends few requests to a disk, so a
+//! the highest queue depth at which requests are still answered within the promised time. A disk is
+//! measured at depth one: while promises are due, the server sends few requests to a disk, so a
 //! rate that needs a long queue cannot be promised.
 //!
 //! The recorded requests may be served faster, because they are close together or sequential, but a
@@ -41,8 +41,9 @@ const WRITES_COUNTED: u64 = 100_000;
 /// The maximum amount of simulated data per set, in bytes. The data are spread over the whole
 /// drives.
 const DATA_BYTES_MAX: u64 = 64 << 30;
-/// The parameters of the worn-in flash drive that is simulated in place of a larger one.
-const WORN: &str = "capacity-gb=16:overwritten-percent=100";
+/// The capacities in GB of the worn-in flash drive that is simulated in place of a larger one. The
+/// first that the drive's number of dies permits is used.
+const WORN_GB: [u32; 5] = [16, 32, 64, 128, 256];
 
 /// The rate, in requests per second, that drives guarantee for any workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,9 +127,9 @@ pub fn guaranteed_iops(
     Ok(guarantee(&kind, drives, within, 0.99)?.iops())
 }
 
-/// Returns the rate and the queue depth at the greatest depth that is in time, or at depth 1 if
-/// none is. `at` measures the rate at a depth and whether requests are in time. Only powers of two
-/// up to `depth_max` are tried, in a binary search, because requests are never answered sooner at a
+/// Returns the rate and the queue depth at the highest depth that is in time, or at depth 1 if none
+/// is. `at` measures the rate at a depth and whether requests are in time. Only powers of two up to
+/// `depth_max` are tried, in a binary search, because requests are never answered sooner at a
 /// greater depth. The search starts with about one request per drive.
 fn fastest_in_time(
     drives: u32,
@@ -156,7 +157,8 @@ fn fastest_in_time(
 /// user specified how worn it is.
 fn worn_in(kind: &DriveLayout<'_>) -> Option<OpenDevice> {
     kind.drive.model.wear()?;
-    devices::open(&format!("{}:{WORN}", kind.asked)).ok()
+    let worn = |gb| format!("{}:capacity-gb={gb}:overwritten-percent=100", kind.asked);
+    WORN_GB.into_iter().find_map(|gb| devices::open(&worn(gb)).ok())
 }
 
 /// A drive as it is before a measurement.
@@ -349,6 +351,25 @@ impl Observer for Counter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flash_of_many_dies_is_measured_on_a_smaller_worn_in_drive_too() {
+        let all = devices::names();
+        for name in all.iter().filter(|name| devices::open(name).unwrap().model.wear().is_some()) {
+            let drive = devices::open(name).unwrap();
+            let kind = DriveLayout {
+                drive: &drive,
+                asked: name,
+                layout: Layout::Single,
+                flash: None,
+                flash_asked: "",
+                scheduler: "noop",
+                costs: None,
+            };
+            let worn = worn_in(&kind).unwrap();
+            assert!(worn.model.capacity() <= 32_000_000_000, "{name}");
+        }
+    }
 
     #[test]
     fn a_single_disk_guarantees_its_rate_at_depth_one() {

@@ -1,4 +1,4 @@
-//! Layouts of data on drives, and the least number of drives that each layout needs.
+//! Layouts of data on drives, and the smallest number of drives that each layout needs.
 //!
 //! Drives form *sets*: a single independent drive, an array of up to 32 drives, or disks with the
 //! flash that they share. Data are striped over all sets in units of [`STRIPE_BYTES`], so sets can
@@ -97,7 +97,7 @@ impl Layout {
         }
     }
 
-    /// Returns the least number of drives that the layout needs, not counting flash caches.
+    /// Returns the smallest number of drives that the layout needs, not counting flash caches.
     pub fn width(self) -> usize {
         match self {
             Layout::Single | Layout::FlashCache => 1,
@@ -138,8 +138,8 @@ impl Layout {
         }
     }
 
-    /// Returns the costs of writes to the least number of drives like `drive`, if the layout adapts
-    /// to them.
+    /// Returns the costs of writes to the smallest number of drives like `drive`, if the layout
+    /// adapts to them.
     pub(super) fn costs(self, drive: &OpenDevice) -> Option<DriveCosts> {
         let drives = vec![drive; self.width()];
         let chunk_bytes = (VOLUME_CHUNK_KIB << 10) as u32;

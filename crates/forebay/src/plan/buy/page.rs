@@ -199,7 +199,7 @@ fn name(row: &BuyRow, several: bool) -> String {
     format!("{}, {}{sharing}", row.drive, layout(row, "striped"))
 }
 
-/// Returns the name of a row's layout. Several drives of one set-up without redundancy are
+/// Returns the name of a row's layout. Several drives of one setup without redundancy are
 /// `striped`.
 fn layout(row: &BuyRow, striped: &'static str) -> &'static str {
     match row.layout {

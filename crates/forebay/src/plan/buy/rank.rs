@@ -126,7 +126,7 @@ pub struct BuyRow {
     pub scheduler: String,
     /// The policy spec of a set, as accepted by `simulate --policy`.
     pub policy: String,
-    /// The least number of drives that keeps the promises, not counting flash caches and spares;
+    /// The smallest number of drives that keeps the promises, not counting flash caches and spares;
     /// `None` if no number up to the maximum does.
     pub drives: Option<usize>,
     /// If each client has its own drives, their number for each client, in client order.
@@ -137,7 +137,7 @@ pub struct BuyRow {
     pub cache_drive: Option<String>,
     /// The number of spare drives to buy.
     pub spare_drives: usize,
-    /// The least number of drives that keeps the promises, regardless of how busy they are.
+    /// The smallest number of drives that keeps the promises, regardless of how busy they are.
     pub drives_without_headroom: Option<usize>,
     /// Whether the drives are idle for the required share of the time.
     pub has_headroom: bool,
@@ -181,7 +181,7 @@ pub struct BuyRow {
     /// The number of years until these writes reach the drive's rated endurance; `None` if no
     /// rating is known.
     pub endurance_years: Option<f64>,
-    /// The result with one drive less, provided that the promise determines the number and clients
+    /// The result with one drive fewer, provided that the promise determines the number and clients
     /// share the drives.
     pub one_less: Option<OneLess>,
     /// The share of the time that the drives are busy, averaged over all drives.
@@ -346,7 +346,7 @@ fn worn(kind: &DriveLayout<'_>, found: &[TrialResult]) -> Option<(f64, Option<f6
 }
 
 /// Returns the requirement that determines the number of drives, over all groups. `least` is the
-/// least number of drives that the layout needs.
+/// smallest number of drives that the layout needs.
 fn binds(found: &[TrialResult], least: usize) -> Option<Binds> {
     let each: Option<Vec<Binds>> = found.iter().map(|one| binds_of(one, least)).collect();
     let each = each?;
@@ -356,7 +356,7 @@ fn binds(found: &[TrialResult], least: usize) -> Option<Binds> {
 
 fn binds_of(found: &TrialResult, least: usize) -> Option<Binds> {
     let (drives, held) = (found.drives?, found.for_redundancy?);
-    // If the least number of drives for the layout is already fast enough, the promise does not
+    // If the smallest number of drives for the layout is already fast enough, the promise does not
     // determine the number.
     let is_by_time = found.for_time == Some(drives) && drives > least;
     if found.without_headroom.is_some_and(|first| drives > first) {

@@ -176,7 +176,7 @@ fn why(best: &BuyRow) -> String {
     )
 }
 
-/// States that the number was simulated, and what one drive less would achieve.
+/// States that the number was simulated, and what one drive fewer would achieve.
 fn checked(best: &BuyRow) -> String {
     let kept = best.worst().map_or(String::new(), |worst| {
         format!(" ({} in time for {})", achieved(worst.in_time_fraction), worst.client)

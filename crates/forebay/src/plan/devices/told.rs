@@ -13,7 +13,7 @@ impl DevicesRow {
 }
 
 /// Adds sentences to a headline that states the number of devices and the result with one device
-/// less.
+/// fewer.
 pub(in crate::plan) fn beside_headline(
     row: &DevicesRow,
     device: &str,

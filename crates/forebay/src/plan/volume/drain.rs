@@ -193,8 +193,8 @@ impl<const N: usize> Levels<N> {
         release_ns
     }
 
-    /// Returns whether all buckets are empty at `at_ns`, so that earlier requests have no effect
-    /// any more.
+    /// Returns whether all buckets are empty at `at_ns`, so that earlier requests no longer have an
+    /// effect.
     #[inline(always)]
     fn is_idle(&self, at_ns: f64) -> bool {
         self.released_ns <= at_ns && self.empty_ns.iter().all(|empty_ns| *empty_ns <= at_ns)

@@ -48,7 +48,7 @@ pub(super) struct Case<'a> {
     pub instance: Vec<Bucket>,
 }
 
-/// The greatest bucket depth that can be assumed if the real one is unknown. Deeper buckets hold
+/// The largest bucket depth that can be assumed if the real one is unknown. Deeper buckets hold
 /// credit.
 pub(super) const DEPTH_MAX: Nanos = Nanos::from_secs(10);
 
@@ -244,7 +244,7 @@ impl Case<'_> {
         self.least(rate.least, most, demand, settled)
     }
 
-    /// Returns the setting for the least value from `low` to `high` that keeps the promise.
+    /// Returns the setting for the lowest value from `low` to `high` that keeps the promise.
     fn least(
         &self,
         low: u64,
@@ -351,7 +351,7 @@ impl Rates<'_> {
         kind::settled(case.kind, &case.base, case.gib, &[(self.x, x), (self.y, y)])
     }
 
-    /// Returns the least x that is permitted with `y`. The result is cached, because finding it
+    /// Returns the lowest x that is permitted with `y`. The result is cached, because finding it
     /// evaluates formulas many times.
     fn lift(&self, y: u64) -> u64 {
         let least = || self.of(self.x.least, y).and_then(|knobs| knobs.get(&self.x.name));

@@ -97,7 +97,7 @@ pub(super) fn settled(
     Some(with(gib, &raised(fits(gib)?)))
 }
 
-/// Returns the least number from `low` to `high` for which `ok` returns true. These numbers must
+/// Returns the smallest number from `low` to `high` for which `ok` returns true. These numbers must
 /// form one range, which spans at least a tenth of its lower end.
 fn first_ok(low: u64, high: u64, mut ok: impl FnMut(u64) -> bool) -> Option<u64> {
     if ok(low) {

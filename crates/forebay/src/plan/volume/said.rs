@@ -236,7 +236,7 @@ fn base_latency(best: &VolumeRow) -> String {
     )
 }
 
-/// The share of the promised time from which on the answer relies on the assumed base latency.
+/// The share of the promised time at or above which the answer relies on the assumed base latency.
 const MOSTLY_BASE_SHARE: f64 = 0.5;
 
 fn is_mostly_base(best: &VolumeRow, question: &Question<'_>) -> bool {
@@ -272,7 +272,7 @@ pub(super) fn gaps(used: (u64, u64), question: &Question<'_>) -> Option<String> 
     })
 }
 
-/// The ratio of a volume's size to the needed size from which on the answer mentions it.
+/// The ratio of a volume's size to the needed size at or above which the answer mentions it.
 const LARGER_TIMES: u64 = 10;
 
 /// Warns if most of the volume is bought for its speed, and says how to compare the types at its
