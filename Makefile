@@ -1,5 +1,6 @@
-# make test     everything that must pass before a change is accepted: 20 minutes of CPU time, including builds
-# make test-full  also the slow tests, which take hours   make quick  CRATE=NAME: one crate, in two minutes
+# make test     all tests but the slow ones: 20 minutes of CPU time, including builds
+# make lint     format and lints, which a change must also pass   make quick  CRATE=NAME: one crate, in two minutes
+# make test-full  also the slow tests, which take hours
 # make fuzz     FUZZ_SECONDS on each parser          make bench    speed measurements
 # make reproduce  the five papers' tables and one page of their claims; PAPER=bid for one of them
 # make reproduce-short  all of it on the bundled trace alone      make reproduce-check  only compares
@@ -38,7 +39,7 @@ STRICT ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
 
-.PHONY: guest guest-serve dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist release test test-full quick proptest-long mutants needs py py-build py-test \
+.PHONY: guest guest-serve dist-command dist-wheels install uninstall msrv audit package laws day kill-volume kill-store kill-serve all build dist release test lint test-full quick proptest-long mutants needs py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
   reproduce-short reproduce-traces reproduce-retrodiction model-targets model-ablation model-budgets big big-short bench-store bench-sweep bench-fleet bench-policies capture-peers reproduce-check
 
@@ -139,15 +140,18 @@ TEST_CPU_MAX_S := 1200
 
 test: needs
 	@rm -f target/stages target/skips
-	$(STAGE) format cargo fmt --check
-	$(STAGE) clippy cargo clippy --workspace --all-targets -- -D warnings
 	$(STAGE) build cargo build --workspace $(TARGETS) -q
 	$(STAGE) tests cargo test --workspace $(TARGETS) --no-fail-fast
 	$(STAGE) python $(MAKE) --no-print-directory py
 	$(STAGE) --total $(TEST_CPU_MAX_S)
 
+# Apart from the tests, because other versions of Rust have other lints, and because nothing that it compiles serves the tests.
+lint:
+	cargo fmt --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
 # Also the slow tests: fuzzing, power cuts, kill -9, the commands of all pages, type checkers, serving without io_uring.
-test-full: test
+test-full: lint test
 	@$(MAKE) --no-print-directory needs OPTIONAL="chromium:chromium chromium-driver:chromedriver"
 	$(PY)/python -m pip install -q -r crates/forebay-py/tests/browser.txt || \
 	  echo "!!! Selenium cannot be installed: the tests of pages in a browser are SKIPPED"

@@ -56,5 +56,5 @@ def check(guest, script, own):
         want, got = asked(script), captured(trace)
         missing, more = (want - got).total(), (got - want).total()
         wrong += missing + more > 0
-        lines.append(f"{via}: {want.total()} requests, {missing} missing, {more} that nobody asked for")
+        lines.append(f"{via}: {want.total()} requests, {missing} missing, {more} unexpected")
     return lines, wrong

@@ -28,8 +28,8 @@ HEAD = """# Compared with Linux
 
 This page shows how closely the simulator's schedulers follow those of Linux {version}. `make guest` runs nine loads on
 that kernel, in a virtual machine, and in the simulator. Both use Forebay's own model of a disk, so they differ only in
-the block layer and the scheduler. `make guest GUEST=--page=docs/internals/kernel.md` writes this page; the figures below
-are those of seed {seed}, which draws {variants} variants of each load.
+the block layer and the scheduler. `make guest GUEST=--page=docs/internals/kernel.md` writes this page; the figures are
+those of seed {seed}, which draws {variants} variants of each load.
 
 {summary}
 
@@ -44,69 +44,68 @@ What `forebay capture` recorded of a load whose requests are known:
 """
 
 TAIL = """
-## How it works
-
-`guest/machine.py` fetches Debian 13's kernel package, verifies its SHA-256 and packs an initramfs with BusyBox, the modules
-that are needed and `forebay-guest`. QEMU counts instructions (`-icount shift=1,sleep=off`): the guest's clock advances 2 ns
-with each instruction and skips idle time, so the host's load does not change what the guest measures.
-
-`forebay-guest` (`crates/forebay-guest`) is both sides. In the guest it makes a block device whose requests it answers itself
-(ublk): an I/O that the kernel sends is given to the model of the disk at the guest's time and completed when the model says.
-On the host it runs the same script in the simulator. A script says what each task does: closed loops with a depth and
-think times, or I/Os at given times. `forebay-guest draw burst 7 sata250` prints one; `simulate` and `perform` accept any.
-
-- Each disk accepts 32 commands, as SATA drives do. `sata250` orders them itself. `fixed:200` serves 200 a second, first
-  come, first served.
-- A task with one I/O at a time calls `pread` or `pwrite`; one with more calls `io_submit`, which sleeps where there is no free
-  request. All of them use `O_DIRECT`, so writes are synchronous (`REQ_SYNC`).
-- The flusher is the kernel's own (`vm.dirty_background_bytes` of one page starts it at once). The kernel's trace of bios
-  tells what it wrote. The simulator, which has no page cache, is given these writes, all of them due when the first was.
-- A simulated thread is in a system call for 20 µs after each submission, as in the guest, so its next I/O
-  cannot merge with what the disk already has. I/Os of one `batch` are submitted together.
-- Latency runs from when an I/O was due until the disk completed it. In a closed loop an I/O is due when its task has thought;
-  a thread that sleeps for a free request neither sees completions nor thinks, in the guest and in the simulator. An open
-  I/O is due at its time, even if its task slept on an earlier one.
-- Linux's block layer takes one request more from the scheduler than this disk accepts, so the simulated disk does too. A
-  SCSI or SATA drive has a budget in Linux, which prevents that; `simulate` takes none in advance.
-- The path from a system call to the disk takes 20 µs in the guest for a block of 4 KiB, and the way back 25 to 40 µs. Where no
-  request waits (`poisson`, `sequential` without bfq) kernel and simulator therefore agree within 1 %.
-- There is one processor, one hardware queue and no cgroup. Every script is one that a thread can do with `pread`, `pwrite` and
-  `io_submit`; io_uring, which hands waiting I/Os to other threads, is not tried.
-
 ## Targets
 
-- Makespan, idle time of the disk, and mean, p50 and p99 of reads and of writes: within 15 % of the kernel's, or within what the
-  kernel differs from itself when the same load begins at another angle of the platters. Latencies may differ by 0.2 ms besides, the
-  path from a system call to the disk, and idle time by 2 % of the makespan. Times are means of all variants, latencies are of
-  all variants' requests together.
+- Makespan, idle time of the disk, and mean, p50 and p99 of reads and of writes: within 15 % of the kernel's, or within
+  the difference between two runs of the kernel that begin at different angles of the platters. In addition, latencies
+  may differ by 0.2 ms, the time of the path from a system call to the disk, and idle time by 2 % of the makespan. Times
+  are means of all variants, latencies are of all variants' requests together.
 - I/Os that reached the disk: within 5 % where eight threads read one file. Elsewhere the number is shown only.
-- `order`: (ours − FIFO) / (repeated − FIFO), at least 0.8. Of the pairs of requests that waited at the same time in the kernel, *ours*
-  is the share that the simulator serves in the kernel's order, *repeated* the share that a second run of the kernel does, and *FIFO* the
-  share that this second run submitted in that order. The score is left out where *repeated* exceeds *FIFO* by less than
-  0.02, because then the order is that of arrival or chance, and with fewer than 100 pairs.
+- `order`: (ours − FIFO) / (repeated − FIFO), at least 0.8. Of the pairs of requests that waited at the same time in the
+  kernel, *ours* is the share that the simulator serves in the kernel's order, *repeated* the share that a second run of
+  the kernel does, and *FIFO* the share that this second run submitted in that order. The score is left out where
+  *repeated* exceeds *FIFO* by less than 0.02, and with fewer than 100 pairs.
 
 ## What is known to miss
 
-- *Order under mq-deadline and kyber where tasks sleep for a free request.* One request that is chosen differently shifts the
-  choices after it. Two causes are known: the kernel's threads submit 45 µs apart, the simulator's all that have a free
-  request at one instant; and the kernel begins to hand out tags at a random one.
-- *The first read beside the flusher* (p99) waits longer in the kernel: more of the flusher's writes have reached the disk before
-  throttling sets in. From then on the latencies agree.
-- *`writers` under kyber on `fixed:200`*: in one variant the kernel leaves the reader asleep for three seconds. The simulator
-  never does.
-- *bfq, `burst` and `writers`*: how long the reader waits depends on how far the queue has drained when it asks, and a write that
-  exceeds its task's share waits for one certain tag. Both sides do the same, in different phases.
+- *Order under mq-deadline and kyber where tasks sleep for a free request.* One request that is chosen differently
+  shifts the choices after it. Two causes are known: the kernel's threads submit 45 µs apart, while all of the
+  simulator's threads that have a free request submit at the same instant; and the kernel allocates tags starting at a
+  random one.
+- *The first read beside the flusher* (p99) waits longer in the kernel: more of the flusher's writes have reached the
+  disk before throttling sets in. From then on the latencies agree.
+- *`writers` under kyber on `fixed:200`*: in one variant the kernel leaves the reader asleep for three seconds. The
+  simulator never does.
+- *bfq, `burst` and `writers`*: how long the reader waits depends on how far the queue has drained when it asks, and a
+  write that exceeds its task's share waits for one certain tag. Both sides do the same, in different phases.
 - *bfq, order in `mixed`, `idle-burst` and `shared-file`*: not explained yet.
 - *Tails of `mixed` under none and mq-deadline*: the kernel's threads do not take turns as evenly as the simulator's.
 
+## How it works
+
+`guest/machine.py` fetches Debian 13's kernel package, verifies its SHA-256 and packs an initramfs. QEMU counts
+instructions (`-icount shift=1,sleep=off`): the guest's clock advances 2 ns with each instruction and skips idle time,
+so the host's load does not change what the guest measures.
+
+`forebay-guest` (`crates/forebay-guest`) runs both sides. In the guest it makes a block device whose requests it answers
+itself (ublk), at the times of the model of the disk. On the host it runs the same script in the simulator. A script
+says what each task does: closed loops with a depth and think times, or I/Os at given times.
+`forebay-guest draw burst 7 sata250` prints one; `simulate` and `perform` accept any.
+
+- Each disk accepts 32 commands, as SATA drives do. `sata250` orders them itself. `fixed:200` serves 200 a second, first
+  come, first served. There is one processor, one hardware queue and no cgroup.
+- A task with one I/O at a time calls `pread` or `pwrite`; one with more calls `io_submit`, which sleeps where there is
+  no free request. All of them use `O_DIRECT`, so writes are synchronous (`REQ_SYNC`). io_uring is not tested.
+- The flusher is the kernel's own (`vm.dirty_background_bytes` of one page starts it at once). The simulator, which has
+  no page cache, is given its writes, all of them due when the first was.
+- A simulated thread is in a system call for 20 µs after each submission, as in the guest, so its next I/O cannot merge
+  with what the disk already has. I/Os of one `batch` are submitted together.
+- Latency runs from when an I/O was due until the disk completed it. In a closed loop an I/O is due when its task has
+  thought; a thread that sleeps for a free request neither sees completions nor thinks. An open I/O is due at its time,
+  even if its task slept on an earlier one.
+- Linux's block layer takes one request more from the scheduler than this disk accepts, so the simulated disk does too.
+  For SCSI and SATA drives, Linux prevents this with a budget, so `simulate` takes no request in advance.
+- The path from a system call to the disk takes 20 µs in the guest for a block of 4 KiB, and the way back 25 to 40 µs.
+  Where no request waits (`poisson`, `sequential` without bfq) kernel and simulator therefore agree within 1 %.
+
 ## Running it
 
-`make guest` takes about 30 minutes of one processor and needs QEMU, a static BusyBox, Rust's musl target and, once, the network
-for the kernel. It prints the seed that it draws and keeps the kernel's results in `target/guest/runs`, so with the same `SEED`
-only the simulator runs again, for half a minute. `make guest LOAD=burst SCHEDULER=mq-deadline DEVICE=sata250 VARIANTS=1` runs one
-load. The exit code is 1 if a figure misses its target.
+`make guest` takes about 30 minutes of one processor and needs QEMU, a static BusyBox, Rust's musl target and, once, the
+network for the kernel. It prints the seed that it draws and keeps the kernel's results in `target/guest/runs`, so with
+the same `SEED` only the simulator runs again, for half a minute.
+`make guest LOAD=burst SCHEDULER=mq-deadline DEVICE=sata250 VARIANTS=1` runs one load. The exit code is 1 if a figure
+misses its target.
 """
-
 
 def shown(value):
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -96,7 +96,8 @@ requests wait for one another, of which the bound knows nothing: less of the dis
 
 
 def bound(case) -> float | None:
-    """Returns the lower bound on the time of any order of a case's requests, in s; None on a drive with a controller.
+    """Returns a lower bound in s on the time that a case's requests take in any order; None on a drive with a
+    controller.
     """
     if case.disk != "plain":
         return None

@@ -8,7 +8,7 @@ from forebay.reproduce import kept
 
 #: The numbers of caches to try.
 CACHES = [0, 1, 2, 3, 4]
-#: The size of a cache as a share of the trace's footprint. The paper's caches have 8 GB each, for
+#: The size of a cache as a share of the trace's footprint. The paper's caches are 8 GB each, for
 #: traces of a day; ours are shorter or smaller.
 CACHE_SHARE = 0.25
 

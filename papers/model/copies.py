@@ -65,7 +65,7 @@ def runs(of: dict) -> set:
 
 
 def excess(a: dict, b: dict) -> float:
-    """Returns by how many points one agreement exceeds another, at most."""
+    """Returns the number of points by which one agreement exceeds another, at most."""
     return max(x - y for name in a for x, y in zip(a[name], b[name], strict=True))
 
 

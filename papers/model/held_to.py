@@ -68,7 +68,7 @@ def of(workload, seeds=tuple(fidelity.SEEDS)) -> dict:
 
 
 def halves(workload) -> float:
-    """Returns by how many percent the disk's mean response differs between the second half of a trace and the first."""
+    """Returns the percentage by which the disk's mean response in the second half of a trace differs from the first."""
     rows = workload.table()
     at_ns = rows["at_ns"].to_numpy()
     middle, place = len(at_ns) // 2, rows.schema.get_field_index("at_ns")

@@ -53,6 +53,6 @@ FLAT_LEVEL = 3
 
 
 def flat_difference(workload) -> float:
-    """Returns by how many percent the flat model's throughput differs from the hierarchical one's."""
+    """Returns the percentage by which the flat model's throughput differs from the hierarchical one's."""
     both = [workloads.iops(workload.twin(FLAT_LEVEL, flat)) for flat in (False, True)]
     return abs(both[1] / both[0] - 1) * 100

@@ -71,25 +71,25 @@ class Setting:
         return self.told[load][RULE, self.first]
 
     def over_both(self, load: str) -> float:
-        """Returns by how many points the rule exceeds the better static layout."""
+        """Returns the number of points by which the rule exceeds the better static layout."""
         return self.rule(load) - max(self.told[load]["RAID 6"], self.told[load]["RAID 10"])
 
     def gap(self, load: str) -> float:
-        """Returns by how many points RAID 6 exceeds RAID 10."""
+        """Returns the number of points by which RAID 6 exceeds RAID 10."""
         return self.told[load]["RAID 6"] - self.told[load]["RAID 10"]
 
     def off_model(self, load: str) -> float:
-        """Returns by how many percent RAID 6 differs from its price or, in the cost model, from the optimum."""
+        """Returns the percentage by which RAID 6 differs from its price or, in the cost model, from the optimum."""
         ours = self.told[load]["RAID 6"]
         price = ours - self.told[load]["model"]["RAID 6"] if "model" in self.told[load] else 100
         return 100 * (ours / price - 1)
 
     def cache_gain(self, load: str) -> float:
-        """Returns by how many percent caching speeds up RAID 6."""
+        """Returns the percentage by which caching speeds up RAID 6."""
         return 100 * (self.told[load]["RAID 6"] / self.uncached[load]["RAID 6"] - 1)
 
     def widened(self, load: str) -> float:
-        """Returns by how many points caching widens the gap between RAID 6 and RAID 10."""
+        """Returns the number of points by which caching widens the gap between RAID 6 and RAID 10."""
         return self.gap(load) - (self.uncached[load]["RAID 6"] - self.uncached[load]["RAID 10"])
 
 
@@ -161,7 +161,7 @@ def label(load: cases.Load, first: str) -> str:
 
 
 def occupancy(results: Results, level: str) -> list[float]:
-    """Returns by how many percent throughput changes from the emptiest to full drives, by number of chunks."""
+    """Returns the percentage by which throughput changes from the emptiest to full drives, by number of chunks."""
     rates = [results.occupied[level, chunks] for chunks in range(1, 5)]
     return [100 * (each[-1] / each[0] - 1) for each in rates]
 

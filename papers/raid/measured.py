@@ -119,7 +119,7 @@ def crossover(rows: dict) -> int:
 
 
 def occupied(case) -> float:
-    """Returns throughput in MB/s on flash drives of which the data would occupy this share if they were mirrored."""
+    """Returns throughput in MB/s on flash drives on which the data, if mirrored, would occupy this share of the space."""
     level, chunks, share, outstanding, short = case
     shrunk = SHRUNK_GB / 256
     copies = {"RAID 6": 1.5, "RAID 10": 3}[level]

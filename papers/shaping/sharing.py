@@ -69,7 +69,7 @@ def who_pays(expected: dict, listed: list[Workload]) -> str:
 
 
 def error(ratio: float) -> float:
-    """Returns by how many percent the sum exceeds the required capacity."""
+    """Returns the percentage by which the sum exceeds the required capacity."""
     return 100 * abs(1 / ratio - 1)
 
 

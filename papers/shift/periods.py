@@ -9,7 +9,9 @@ VALUES = (1000, 10_000, 100_000)
 
 
 def unsynced(value):
-    """Nobody waits for a disk: many puts at a time, up to 400 KB of them, and hardly any time between them."""
+    """Returns the settings of a load that never waits for a flush to the media: many concurrent puts, up to 400 KB in
+    total, with hardly any time between them.
+    """
     return {"writers": max(2, min(256, 400_000 // value)), "host_ms": 0.1, **SETTINGS["to cache"]}
 
 

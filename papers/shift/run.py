@@ -1,4 +1,4 @@
-"""Reproduces the **shift** paper: what transforming logs costs those who put, by simulation.
+"""Reproduces the **shift** paper: what transforming logs costs writers, by simulation.
 
     make reproduce PAPER=shift    # or: python -m forebay.reproduce papers/shift
     python -m forebay.reproduce papers/shift --short -o t.md    # 40 MB each, in a minute

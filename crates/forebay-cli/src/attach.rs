@@ -13,7 +13,8 @@ use crate::output::tell;
 use crate::verb::Run;
 
 forebay_ask::ask! {
-    /// Make an export of `forebay serve` a block device of this machine, with the kernel's nbd driver
+    /// Make an export of `forebay serve` a block device of this machine, with the kernel's nbd
+    /// driver
     ///
     /// Runs until Ctrl-C, which disconnects the device. When the server is killed or restarted, the
     /// device is connected to it again, and the kernel sends outstanding requests once more. Needs

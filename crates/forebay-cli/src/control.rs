@@ -14,8 +14,8 @@ use crate::verb::{Arguments, Formatted};
 
 /// Change a running server: its policies, its configuration, its traces, its volumes
 ///
-/// SOCKET is that of `forebay serve --socket`. The server takes commands at SOCKET.control, which only its user may
-/// open (docs/serve.md shows the format).
+/// SOCKET is that of `forebay serve --socket`. The server takes commands at SOCKET.control, which
+/// only its user may open (docs/serve.md shows the format).
 #[derive(Args)]
 pub(crate) struct Control {
     #[command(subcommand)]
@@ -60,7 +60,8 @@ forebay_ask::ask! {
 }
 
 forebay_ask::ask! {
-    /// Write all data that only the flash of a cache has to the disk, so that the flash can be removed
+    /// Write all data that exists only on the flash of a cache to the disk, so that the flash can
+    /// be removed
     ///
     /// From then on nothing is cached. Shows progress until the disk has all data. If this command
     /// is interrupted, draining continues.
@@ -127,7 +128,7 @@ impl Control {
             What::Policy(Arguments(PolicyAsk { socket, policy, disk })) => {
                 let done = order(&socket, &Command::Policy { disk, policy: policy.clone() })?;
                 let pause = quantities::millis(done["pause_ms"].as_f64().unwrap_or_default());
-                tell(&format!("the policy is {policy} now; requests were paused for {pause}"));
+                tell(&format!("the policy is now {policy}; requests were paused for {pause}"));
             }
             What::Drain(Arguments(DrainAsk { socket, disk })) => {
                 volume::ordered::<Value>(&socket, &Command::DrainFlash { disk }, "draining")?;

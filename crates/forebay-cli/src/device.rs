@@ -9,7 +9,8 @@ use forebay_play::probe::DeviceProbeAsk;
 use crate::output;
 use crate::verb::{ParsedVerb, verbs};
 
-/// Make device files from measurements or from DiskSim drives, and check a model against measured times
+/// Make device files from measurements or from DiskSim drives, and check a model against measured
+/// times
 #[derive(Args)]
 pub(crate) struct Device {
     #[command(subcommand)]

@@ -144,7 +144,7 @@ fn main() -> ExitCode {
     // A panic that reaches this point is a bug in Forebay.
     panic::set_hook(Box::new(|_| ()));
     let Ok(outcome) = panic::catch_unwind(move || verb.run()) else {
-        output::tell("internal error; please report it with the command that led here");
+        output::tell("internal error; please report it together with the command that caused it");
         return ExitCode::FAILURE;
     };
     match outcome {

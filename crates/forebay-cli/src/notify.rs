@@ -1,5 +1,5 @@
-//! Reports the state of a server to systemd (sd_notify(3)), if systemd started it, and the severity of
-//! its messages (sd-daemon(3)).
+//! Reports the state of a server to systemd (sd_notify(3)), if systemd started it, and the severity
+//! of its messages (sd-daemon(3)).
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 /// Sends a state such as `READY=1`. Does nothing if the server was not started by systemd.
 pub(crate) fn notify(state: &str) {
     if let Some(socket) = env::var_os("NOTIFY_SOCKET") {
-        // Ignore errors: it does not matter to the server if nobody listens any more.
+        // Ignore errors: it does not matter to the server if nobody listens any longer.
         let _ = send(&socket, state);
     }
 }

@@ -23,22 +23,23 @@ use crate::verb::Run;
 forebay_ask::ask! {
     /// Serve files, block devices and volumes over the network (NBD), with a policy in the I/O path
     ///
-    /// Clients include nbd-client, QEMU, libnbd and anything else that speaks NBD, and this machine's
-    /// kernel (--ublk). The server listens on a Unix socket or a loopback address, never on other network interfaces. Ctrl-C
-    /// finishes pending requests, flushes everything to disk, and ends. SIGHUP rereads the
-    /// configuration, applies its policies and promises, and rotates the traces; `forebay control` does each
-    /// by itself.
+    /// Clients include nbd-client, QEMU, libnbd and anything else that speaks NBD, and this
+    /// machine's kernel (--ublk). The server listens on a Unix socket or a loopback address, never
+    /// on other network interfaces. Ctrl-C finishes pending requests, flushes everything to disk,
+    /// and ends. SIGHUP rereads the configuration, applies its policies and promises, and rotates
+    /// the traces; `forebay control` does each by itself.
     pub(crate) struct ServeAsk("serve") {
-        /// The file or block device to serve, a folder with the drives of a volume, or a configuration (.toml) of
-        /// several
+        /// The file or block device to serve, a folder with the drives of a volume, or a
+        /// configuration (.toml) of several
         what: PathBuf [.positional().word("FILE|DIR|CONFIG.toml")],
         /// The Unix socket to listen on
         socket: Option<PathBuf> [.word("PATH")],
         /// The loopback address to listen on, as in 127.0.0.1:10809
         tcp: Option<Loopback>,
-        /// Make it a block device of this machine, as in /dev/ublkb0 (needs root and the kernel's ublk_drv)
+        /// Make the export a block device of this machine, such as /dev/ublkb0 (requires root and
+        /// the kernel's ublk_drv)
         ublk: bool,
-        /// The name that clients ask for
+        /// The name by which clients select the export
         export: Option<String> [.word("NAME").otherwise("the empty name")],
         /// The policy to apply (see `forebay policies`)
         policy: Option<String> [.word("POLICY").otherwise("noop")],
@@ -48,8 +49,8 @@ forebay_ask::ask! {
         buffered: bool,
         /// Refuse writes
         read_only: bool,
-        /// Check whether a start would succeed, print how much more can be promised, and end; nothing
-        /// is changed
+        /// Check whether a start would succeed, print how much more can be promised, and end;
+        /// nothing is changed
         check: bool,
         /// Serve even if the newest data may be on a flash that is missing or has changed
         /// (docs/placement-log.md)
@@ -82,8 +83,8 @@ fn log(line: &str) {
     tell_after(if is_journal() { severity(line) } else { "" }, line);
 }
 
-/// Returns a warning for each disk or volume of known drives whose `capacity_iops` is above the rate
-/// that it keeps under any workload. More than that breaks promises.
+/// Returns a warning for each disk or volume of known drives whose `capacity_iops` is above the
+/// rate that it keeps under any workload. More than that breaks promises.
 fn overstated(config: &Config) -> Vec<String> {
     let warning = |back: &Back| {
         let capacity_iops = back.capacity_iops?;
@@ -106,8 +107,8 @@ fn overstated(config: &Config) -> Vec<String> {
     config.backs.iter().filter_map(warning).collect()
 }
 
-/// Returns the model of the drives of a back, with their layout and number; `None` if the drives are
-/// not known, or if `plan buy` has no such layout.
+/// Returns the model of the drives of a back, with their layout and number; `None` if the drives
+/// are not known, or if `plan buy` has no such layout.
 fn known_drives(back: &Back) -> Option<(OpenDevice, (Layout, usize))> {
     let known = |path: &Path| devices::open(&known_model(path)?).ok();
     let single = (Layout::Single, 1);
@@ -152,7 +153,7 @@ impl Run for ServeAsk {
                 );
             }
             notify("READY=1");
-            // The simulation of a drive takes seconds, so clients do not wait for it.
+            // Simulating a drive takes seconds, so do not make clients wait for it.
             let checked = config.clone();
             thread::spawn(move || overstated(&checked).iter().for_each(|line| log(line)));
             while !stop.load(Ordering::Relaxed) && !server.is_broken() {
@@ -202,8 +203,8 @@ impl ServeAsk {
             if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
                 let (what, option) = (self.what.display(), named(option));
                 return Err(forebay_serve::Error::Unfit(format!(
-                    "{what}: got a configuration file and {option}, expected the setting in the \
-                     file"
+                    "{what}: got both a configuration file and {option}; specify the setting in \
+                     the file"
                 ))
                 .into());
             }

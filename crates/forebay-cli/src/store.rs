@@ -112,8 +112,8 @@ impl Value for Durability {
         Choice { name: "media", about: "once it is on the disk's media" },
         Choice {
             name: "none",
-            about: "once the operating system has it: a power cut loses the latest acknowledged \
-                puts",
+            about: "once the operating system has accepted it: a power cut loses the latest \
+                acknowledged puts",
         },
     ];
 

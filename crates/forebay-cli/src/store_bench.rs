@@ -91,8 +91,8 @@ impl StoreBenchAsk {
     pub(crate) fn run(self, format: Format) -> anyhow::Result<()> {
         if self.workload == Workload::E && self.disks.is_empty() {
             return Err(usage(
-                "workload e scans from a given key, which Redis does not support: name the disks \
-                 of a store that is not being served, forebay store bench --workload e DIR DIR \
+                "workload e scans from a given key, which Redis does not support: specify the disks \
+                 of a store that is not being served: forebay store bench --workload e DIR DIR \
                  DIR DIR",
             ));
         }

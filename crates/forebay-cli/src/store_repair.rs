@@ -86,7 +86,7 @@ impl StoreRepairAsk {
         let disks = open_disks(&self.disks, finding)?;
         let missing = disks.missing.map(|disk| disks.layouts[disk]);
         if self.new.is_some() && missing.is_none() {
-            let what = "got a complete store, expected one with a missing disk";
+            let what = "got a complete store, expected a store with a missing disk";
             return Err(StoreError::Store(format!("{}: {what}", named("new"))).into());
         }
         if let Some(new) = self.new.as_ref().filter(|new| is_among(new, &self.disks)) {
@@ -99,7 +99,7 @@ impl StoreRepairAsk {
             let checked = check(&self.disks, finding)?;
             let mut text = told(&checked, "would be given up");
             if !checked.losses.is_empty() || missing.is_some() {
-                text += "Nothing was written; --give-up carries it out.";
+                text += "Nothing was written; --give-up performs the repair.";
             }
             output::though_unread(output::print(&text))?;
             return ends(&checked);

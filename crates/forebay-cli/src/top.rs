@@ -165,7 +165,7 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     let is_promised = back.exports.iter().any(|export| export.keep_iops > 0);
     if let Some(WindowFigures { window_ms, device_tail_ms }) = back.window.filter(|_| is_promised) {
         let tail = match device_tail_ms > 0.0 {
-            true => format!("at most about {} longer than expected", millis(device_tail_ms)),
+            true => format!("up to about {} longer than expected", millis(device_tail_ms)),
             false => "no longer than expected".into(),
         };
         let told = format!(
@@ -176,14 +176,15 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     }
     if let Some(LateFigures { p99_ms, longest_ms, .. }) = back.late {
         let told = format!(
-            "The disk is emulated: 99 % of its I/Os completed at most {} late, all at most {}.",
+            "The disk is emulated: 99 % of its I/Os completed at most {} late, and all of them at \
+             most {} late.",
             millis(p99_ms),
             millis(longest_ms)
         );
         text += &(output::wrapped(&told) + "\n");
     }
     if let Some(why) = &back.waits_for {
-        let told = format!("Its policy cannot be opened: {why}; requests wait.");
+        let told = format!("Its policy cannot be opened: {why}; requests are waiting.");
         text += &(output::wrapped(&told) + "\n");
     }
     for disk in back.disks.iter().filter(|disk| disk.silent_s >= SILENT_S) {
@@ -197,7 +198,7 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
     }
     let is_asked = |one: &&ExportFigures| one.kept + one.overdue > 0 || one.broken.is_some();
     for one in back.exports.iter().filter(|one| one.keep_iops > 0).filter(is_asked) {
-        // Outstanding requests beyond the bound are late already.
+        // Outstanding requests older than the bound are already late.
         let share = achieved(one.kept_in_time as f64 / (one.kept + one.overdue).max(1) as f64);
         let (name, iops, within) = (&one.name, one.keep_iops, or_none(one.within_ms, bound));
         let clock = if back.late.is_some() { " by the clock of the emulated disk" } else { "" };
@@ -321,12 +322,12 @@ fn rearranged(back: &BackFigures) -> String {
     let given_up = back.counted.iter().any(|(name, value)| name == ABANDONED && *value > 0.0);
     let told = match back.rearranged {
         None => return String::new(),
-        Some(true) => "Blocks are at their new places.",
+        Some(true) => "All blocks are at their new locations.",
         Some(false) if given_up => {
-            "Copying blocks failed, so all of them stay where they are. Check the disk; a restart \
-             of the server tries again."
+            "Copying blocks failed, so all blocks remain where they are. Check the disk; restarting \
+             the server repeats the attempt."
         }
-        Some(false) => "Blocks are copied to their new places whenever the disk is idle.",
+        Some(false) => "Blocks are being copied to their new locations whenever the disk is idle.",
     };
     output::wrapped(told) + "\n"
 }
@@ -364,7 +365,7 @@ fn volume(back: &BackFigures) -> String {
         );
     }
     if volume.lacks_room > 0 {
-        text += " Its drives have no space: writes wait.";
+        text += " Its drives have no space, so writes are waiting.";
     }
     output::wrapped(&text) + "\n"
 }
@@ -440,7 +441,7 @@ mod tests {
     #[test]
     fn an_abandoned_copy_is_reported_to_watchers() {
         let mut back = looked(1.0, 0).backs.remove(0);
-        assert!(rearranged(&back).starts_with("Blocks are copied"));
+        assert!(rearranged(&back).starts_with("Blocks are being copied"));
         back.counted.push((ABANDONED.into(), 1.0));
         assert!(rearranged(&back).starts_with("Copying blocks failed"));
         back.rearranged = None;

@@ -399,8 +399,9 @@ fn argument(input: Input) -> Arg {
     if is_separated && input.takes.is_path() {
         argument = argument.value_delimiter(',');
     }
-    // The values of an expanded pattern end at the next option. After an option for a file, another
-    // option is not taken for the file's name, which would be written over.
+    // The values of an expanded pattern end at the next option. After an option that names an
+    // output file, another option is not mistaken for the name, because a file of that name would
+    // be overwritten.
     let may_begin_with_hyphen =
         !input.is_positional && !takes_pattern(&input) && !input.takes.is_path();
     argument = argument.value_name(word).allow_hyphen_values(may_begin_with_hyphen);

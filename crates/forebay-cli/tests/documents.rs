@@ -34,7 +34,7 @@ const NOT_RUN: [(&str, usize); 7] = [
     ("device-files.md", 2),   // requires a volume to probe: forebay-play
     ("play.md", 7),           // requires real devices: forebay-play
     ("results.md", 4),        // requires a trace that is not in the repository
-    ("serve-measured.md", 6), // benchmarks
+    ("serve-measured.md", 4), // benchmarks
     ("serve.md", 8),          // requires a VM, ublk and nbd modules, certificates
     ("traces.md", 3),         // requires a kernel with tracing, and a program to trace
 ];

@@ -116,6 +116,8 @@ fn traces_that_write_everywhere_are_compared() {
     let card = ["compare", "--device", "990-pro", "--format", "json"];
     let (card, _) = ends(&mut bounded(384, &card, &[&path, &path]), 0);
     let card: serde_json::Value = serde_json::from_str(&card).unwrap();
-    assert!(card["cautions"][0].as_str().unwrap().contains("990-pro:capacity-gb=64 replaces it"));
+    assert!(
+        card["cautions"][0].as_str().unwrap().contains("so 990-pro:capacity-gb=64 is used instead")
+    );
     assert_eq!(card["mrc_mean_error"], 0.0);
 }

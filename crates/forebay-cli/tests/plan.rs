@@ -205,11 +205,11 @@ fn simultaneous_requests_have_no_price_unless_they_really_were_simultaneous() {
         let promise = ["--within", "80ms", "--fraction", "1", "--trust-times"];
         let (out, err) =
             ends(plan(question).args(promise).args(["--format", "json"]).arg(&trace), 0);
-        assert!(err.contains("all 8 requests arrive at one instant"), "{err}");
+        assert!(err.contains("all 8 requests arrive at the same time"), "{err}");
         let found: Value = serde_json::from_str(&out).unwrap();
         let expected = if key == "devices" { 1 } else { 100 };
         assert_eq!(found["rows"][0][key], expected);
-        assert!(found["cautions"][0].as_str().unwrap().contains("at one instant"), "{found}");
+        assert!(found["cautions"][0].as_str().unwrap().contains("at the same time"), "{found}");
     }
 }
 
@@ -469,7 +469,7 @@ fn answers_are_speeds_if_bytes_have_a_cost() {
     }
     for arguments in [&["sla", promise, trace][..], &["consolidate", trace], &["capacity", trace]] {
         let (text, _) = ends(plan(arguments).args(["--cost-us", "100+2/KiB"]), 0);
-        assert!(text.contains("A server of speed 1 takes 100+2/KiB µs for a request"), "{text}");
+        assert!(text.contains("A server of speed 1 takes 100+2/KiB µs per request"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         refused(
             plan(arguments).args(["--cost-us", "2+1"]),
@@ -501,7 +501,7 @@ fn switching_pools_saves_energy() {
     refused(plan(&["power", "--device", "nothing"]).arg(&trace), &["nothing"]);
     refused(plan(&["power", "--epoch", "3s"]).arg(&trace), &["t.spc", "epochs of 3 s", "spins up"]);
     refused(plan(&["power", "--off-w", "50"]).arg(&trace), &["50 W when off", "10.2 W"]);
-    refused(plan(&["power"]).arg(trace_of(&folder, &[0.0])), &["t.spc", "at one instant"]);
+    refused(plan(&["power"]).arg(trace_of(&folder, &[0.0])), &["t.spc", "at a single time"]);
 }
 
 #[test]
@@ -542,7 +542,7 @@ fn data_too_large_for_one_device_need_more() {
     assert_eq!((&row["devices"], &row["binds"]), (&38.into(), &"bytes".into()));
     assert_eq!(row["price"], 3800.0);
     let (text, _) = ends(plan(&asked).args(["--devices-max", "30"]).arg(&trace), 0);
-    assert!(text.contains("The data alone need 38 samsung-830, more than the 30"), "{text}");
+    assert!(text.contains("The data alone needs 38 samsung-830, more than the 30"), "{text}");
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn impossible_values_are_rejected_with_one_message() {
         (&["--device", "ebs-gp3:gib=100"], &["--device", "`forebay plan volume`"]),
         (&["--layout", "raid7"], &["raid7", "flash-cache"]),
         (&["--layout", "raid6", "--devices-max", "4"], &["nothing to try", "RAID 6 takes 6"]),
-        (&["--layout", "flash-cache", "--device", "d7-p5520"], &["nothing to try", "only a disk"]),
+        (&["--layout", "flash-cache", "--device", "d7-p5520"], &["nothing to try", "only disks"]),
         (
             &["--promise", "t.spc=1s:1", "--promise", "t.spc=2s:1"],
             &["--promise: got t.spc 2 times"],

@@ -295,7 +295,7 @@ fn placements_need_a_flash_target() {
     assert!(result["targets"][1]["written_bytes"].as_u64().unwrap() > 0);
     refused(
         play(&folder, &trace).args(["--target", "new", "--policy", "cache"]),
-        &["no flash device", "name it as the flash"],
+        &["no flash device", "specify it as the flash"],
     );
 }
 

@@ -122,7 +122,7 @@ fn promises_policies_figures_and_traces_are_as_configured() {
     assert!(said.contains("a trace of the disks' I/Os is written to other.parquet now"), "{said}");
     assert!(
         said.contains(
-            "changes of the addresses, their access or the memory take effect after a restart"
+            "changes to the addresses, their access rights or the memory take effect after a restart"
         ),
         "{said}"
     );
@@ -201,7 +201,7 @@ fn configuration_errors_are_reported_in_one_message() {
         assert!(!folder.socket().exists(), "{part}");
     };
     let whole = config("noop");
-    refused(&whole, &["--policy", "noop"], "got a configuration file and --policy");
+    refused(&whole, &["--policy", "noop"], "got both a configuration file and --policy");
     refused(
         &whole.replace("20000\ntrace", "5010\ntrace"),
         &[],
@@ -381,7 +381,7 @@ fn a_flash_is_removed_after_draining() {
     assert!(client.read(4096, data.len() as u32) == data);
     assert_eq!(client.read(2 << 20, 4096), [9; 4096]);
     let (code, said) = drain();
-    assert!(code == Some(2) && said.contains("its disk has all data already"), "{said}");
+    assert!(code == Some(2) && said.contains("all data is already on its disk"), "{said}");
     drop(client);
     serving.stop();
 }

@@ -212,7 +212,10 @@ fn advice_on_a_trace_without_names_separates_free_from_paid_remedies() {
     assert!(remedies[4]["flash_bytes"].as_u64().unwrap() > 0);
     assert!(remedies.iter().all(|remedy| remedy["reason"].is_string()));
     let said = advice["findings"].to_string();
-    assert!(said.contains("does not say who submitted") && said.contains("only reads"), "{said}");
+    assert!(
+        said.contains("does not record which process submitted") && said.contains("only reads"),
+        "{said}"
+    );
     let [.., mut advise] = folder.verbs(&trace);
     let (text, _) = ends(&mut advise, 0);
     assert!(text.starts_with("Defragment: moving ") && text.contains(" flash "), "{text}");
@@ -375,8 +378,11 @@ fn limits_of_open_replay_are_stated() {
         let mut command = forebay(&["simulate", "--device", "sata250", "--policy", "none"]);
         let output = command.arg("--explain").arg(&trace).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap().replace("\n  ", " ");
-        ["does not say who submitted requests", "with --replay dependent, requests wait"]
-            .map(|said| text.contains(said))
+        [
+            "does not record which process submitted each request",
+            "with --replay dependent, requests wait",
+        ]
+        .map(|said| text.contains(said))
     };
     assert_eq!(told("7", 20), [false, false]);
     assert_eq!(told("7", 3000), [false, true]);

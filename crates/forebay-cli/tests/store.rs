@@ -353,7 +353,7 @@ fn disks_that_are_no_store_are_named() {
     refused(
         &folder,
         &["store", "serve", "a", "b", "c", "c"],
-        &["is disk 3", "name only one of them"],
+        &["is disk 3", "specify only one of them"],
     );
     let open = [&["store", "serve", "--listen", "0.0.0.0:0"], &DISKS[..]].concat();
     refused(&folder, &open, &["not loopback", "password"]);

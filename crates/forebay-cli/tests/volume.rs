@@ -289,13 +289,13 @@ fn a_volume_with_two_sets_adapts_to_workload_and_hints() {
     let made = json(&mut forebay(&folder, &["volume", "create", "v", "--ssd", "s"]));
     assert_eq!((&made["drives"], &made["ssds"]), (&12.into(), &6.into()));
     let trace = writes(&folder, 200);
-    // Repeated writes to eight units, so far apart in time that none waits for another.
+    // Repeated writes to eight units, one at a time, so that they are not combined on a busy machine.
     let row = |n: u64| format!("{},write,{},4096,0,0,1000000,,,,\n", n * 3_000_000, n % 8 * MIB);
     let small = (0..100).map(row).collect::<String>();
     let small = folder.file("small.csv", HEADER.to_string() + &small);
     let play = |policy: &str, trace: &Path| {
         let trace = trace.to_str().unwrap();
-        let volume = ["--volume", "v,s", "--map", "wrap", "--policy", policy];
+        let volume = ["--volume", "v,s", "--map", "wrap", "--policy", policy, "--replay", "closed"];
         let played = json(forebay(&folder, &["play", trace]).args(volume));
         assert_eq!(played["failed"], 0);
         let status = json(&mut forebay(&folder, &["volume", "status", "v", "s"]));
@@ -343,7 +343,9 @@ fn the_rule_uses_the_costs_of_the_drives_with_which_the_volume_was_created() {
         json(&mut forebay(&folder, &args))
     };
     let mirrored = |policy: &str| {
-        let play = ["play", large.to_str().unwrap(), "--volume", "v", "--policy", policy];
+        // One at a time, so that writes are not combined on a busy machine.
+        let large = large.to_str().unwrap();
+        let play = ["play", large, "--volume", "v", "--policy", policy, "--replay", "closed"];
         json(&mut forebay(&folder, &play));
         let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
         let units = status["units"].as_array().unwrap().clone();

@@ -275,7 +275,10 @@ fn a_volume_under_load_grows_and_a_drive_is_removed() {
         assert!(output.status.code() == Some(2) && said.contains(part), "{said}");
     };
     refused(&["grow", "socket", "--with", "absent"], "absent");
-    refused(&["remove", "socket", "--drive", "9"], "expected the number or path of a drive of it");
+    refused(
+        &["remove", "socket", "--drive", "9"],
+        "expected the number or path of one of its drives",
+    );
     // Growth is slow at first, and continues after a switch of policies.
     let mut names = ["new", "new2", "new3", "new4", "new5"].into_iter();
     let mut policies = ["mq-deadline", "noop", "deadline", "bfq", "kyber"].into_iter();

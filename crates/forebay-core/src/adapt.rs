@@ -5,10 +5,11 @@
 //! A unit serves each request in its current layout, and may switch *after* the request, at a fixed
 //! cost. [`Costs`] contains the costs of requests and switches, a [`Rule`] decides without
 //! knowledge of the future, and [`Optimum`] is the minimum possible cost with that knowledge.
-//! [`Mix`] generates the paper's workloads, and [`trial()`] compares rules with the optimum on them.
+//! [`Mix`] generates the paper's workloads, and [`trial()`] compares rules with the optimum on
+//! them.
 //!
-//! A rule's own state is shared by all units of a volume. Its state per unit has at most 32 bytes,
-//! because a terabyte has four million units. Besides speed, reliability and capacity can be
+//! A rule's own state is shared by all units of a volume. Its state per unit takes at most 32
+//! bytes, because a terabyte has four million units. Besides speed, reliability and capacity can be
 //! objectives: see [`Objective`].
 
 mod best;

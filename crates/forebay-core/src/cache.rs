@@ -1,4 +1,4 @@
-//! Caches, which decide which blocks of a slow device are also stored on a fast one.
+//! Caches: they determine which blocks of a slow device are also stored on a fast one.
 //!
 //! A cache has a fixed number of *frames*, each for one block. It decides which block a new block
 //! replaces. Its owner decides where frames are stored and when data moves. Keys identify blocks

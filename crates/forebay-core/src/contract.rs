@@ -1,10 +1,10 @@
 //! The contract between the parts of Forebay: requests, and the traits of the components that send,
 //! schedule, serve and observe them.
 //!
-//! This module imports nothing else from the crate. A [`workload::Workload`] sends requests, a [`policy::Policy`]
-//! turns them into I/Os, a [`device::Device`] serves the I/Os, and an [`observer::Observer`] collects statistics.
-//! Policies refer to data by name ([`bytes`]) and never store it. Every completion carries an
-//! outcome ([`outcome`]).
+//! This module imports nothing else from the crate. A [`workload::Workload`] sends requests, a
+//! [`policy::Policy`] turns them into I/Os, a [`device::Device`] serves the I/Os, and an
+//! [`observer::Observer`] collects statistics. Policies refer to data by name ([`bytes`]) and never
+//! store it. Every completion carries an outcome ([`outcome`]).
 
 mod bare;
 pub mod bytes;

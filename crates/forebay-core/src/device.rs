@@ -1,4 +1,5 @@
-//! Device models: disks, solid-state drives, servers of constant rate, throttled volumes, and failures of any of them.
+//! Device models: disks, solid-state drives, servers of constant rate, throttled volumes, and
+//! failures of any of them.
 
 pub mod drive;
 pub mod failing;

@@ -1,8 +1,8 @@
 //! Schedulers for one disk: the block layer, and one file per elevator, which decides the order of
 //! requests.
 //!
-//! The [`BlockLayer`] admits, splits and merges requests; an [`Elevator`] sees those that it has
-//! queued.
+//! The [`BlockLayer`] admits, splits and merges requests; an [`Elevator`] sees only the requests
+//! that it has queued.
 
 pub(crate) mod anticipatory;
 pub(crate) mod bfq;

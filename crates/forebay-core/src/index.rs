@@ -5,7 +5,8 @@
 
 const EMPTY: u32 = u32::MAX;
 
-/// Hashes a number, such that the high bits, which select the slot, depend on all bits.
+/// Hashes a number so that the high bits of the hash, which select the slot, depend on all of its
+/// bits.
 #[inline]
 pub(crate) fn spread(number: u64) -> u64 {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15)

@@ -45,16 +45,16 @@ impl Law {
     pub const ALL: [Law; 7] =
         [Law::Once, Law::Length, Law::Exactly, Law::Waited, Law::Ahead, Law::Same, Law::Starving];
 
-    /// Returns the law as a sentence without its full stop.
+    /// Returns the law as a sentence without the final full stop.
     pub fn text(self) -> &'static str {
         match self {
             Law::Once => "each request is answered exactly once, as it was submitted",
-            Law::Length => "no I/O is longer than the device takes",
-            Law::Exactly => "I/Os move exactly the bytes that are asked for",
-            Law::Waited => "no read or write is answered before an I/O could have done it",
-            Law::Ahead => "after a declined offer the wakeup lies ahead",
-            Law::Same => "the same calls have the same answers",
-            Law::Starving => "no request starves while others pass it",
+            Law::Length => "no I/O is longer than the device accepts",
+            Law::Exactly => "I/Os transfer exactly the requested bytes",
+            Law::Waited => "no read or write is answered before an I/O could have served it",
+            Law::Ahead => "after a policy declines to dispatch, its wakeup is in the future",
+            Law::Same => "the same calls return the same results",
+            Law::Starving => "no request starves while others overtake it",
         }
     }
 }
@@ -96,7 +96,7 @@ pub fn check<P: Policy>(
     let moved = watch.once(requests)?;
     let asked: u64 = requests.iter().map(|request| u64::from(request.len)).sum();
     if moved != asked {
-        let text = format!("{asked} bytes were asked for and {moved} moved");
+        let text = format!("{asked} bytes were requested and {moved} transferred");
         return broken(Law::Exactly, text);
     }
     same(&mut build(), &policy.policy.calls)
@@ -177,7 +177,7 @@ impl Observer for Watch {
         let io = completion.io;
         if io.len > LEN_MAX {
             self.note(Law::Length, || {
-                format!("it takes {LEN_MAX} bytes and was given {}", told(&io))
+                format!("it accepts {LEN_MAX} bytes and received {}", told(&io))
             });
         }
         self.io_bytes += u64::from(io.len);

@@ -1,8 +1,9 @@
 //! Bookkeeping of client requests: what remains to be done for each request, and when to answer it.
 //!
-//! Each operation in progress for a request holds the request. When the last hold is released, the
-//! request is answered with the worst outcome. A write with [`Flags::PREFLUSH`] is split here for
-//! all policies into a flush, followed by the write. No lower layer ever sees such a write.
+//! Each operation in progress for a request has a hold on the request. When the last hold is
+//! released, the request is answered with the worst outcome. A write with [`Flags::PREFLUSH`] is
+//! split here for all policies into a flush, followed by the write. No lower layer ever sees such a
+//! write.
 
 use crate::contract::{Bytes, Done, Flags, Nanos, Op, Outcome, Request, worst};
 use crate::slab::Slab;
@@ -12,9 +13,9 @@ use crate::slab::Slab;
 struct Unanswered {
     request: Request,
     bytes: Bytes,
-    /// The longest time since admission among its parts that have completed.
+    /// The longest time from admission to completion among the completed parts.
     wait: Nanos,
-    /// The time from its arrival until its stream's turn.
+    /// The time from the request's arrival until its stream's turn.
     held: Nanos,
     holds: u32,
     class: u16,
@@ -69,7 +70,7 @@ impl Outstanding {
         })
     }
 
-    /// Removes a request for which nothing has been done yet, so that it can be opened again later.
+    /// Removes a request that has not been processed at all, so that it can be opened again later.
     #[inline]
     pub(crate) fn close(&mut self, key: u32) {
         debug_assert!(
@@ -122,8 +123,8 @@ impl Outstanding {
         client.flushing && client.outcome.is_ok()
     }
 
-    /// Returns the write of a request that [`Outstanding::was_flushed`], and holds the request for
-    /// it.
+    /// Returns the write of a request for which [`Outstanding::was_flushed`] is true, and holds the
+    /// request for that write.
     #[cold]
     pub(crate) fn rest(&mut self, key: u32) -> (Request, Bytes) {
         let client = &mut self.requests[key];

@@ -1,6 +1,7 @@
-//! Pseudo-random numbers, which are the same in every run: SplitMix64 (Steele, Lea and Flood, 2014).
+//! Pseudo-random numbers, which are the same in every run: SplitMix64 (Steele, Lea and Flood,
+//! 2014).
 
-/// Returns the next number of the generator with the given state, which starts as the seed.
+/// Returns the generator's next number and advances its `state`, which initially is the seed.
 #[inline]
 pub fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -21,14 +21,14 @@ pub struct Extent {
 pub struct Rearrangement {
     /// Sorted by `from`, disjoint, and as long as possible.
     extents: Vec<Extent>,
-    /// The extents that were moved on purpose, sorted by `to`. All other extents were moved only to
-    /// free their places.
+    /// The extents that were moved deliberately, sorted by `to`. All other extents were moved only
+    /// to make room for these.
     moved: Vec<Extent>,
 }
 
 impl Rearrangement {
-    /// Places the ranges `moved` (first byte, length) one after another from `to` on, in the given
-    /// order. Returns `None` if a range is empty, extends past the last address, or overlaps
+    /// Places the ranges `moved` (first byte, length) one after another starting at `to`, in the
+    /// given order. Returns `None` if a range is empty, extends past the last address, or overlaps
     /// another range or the new position.
     pub fn laid(moved: &[(u64, u64)], to: u64) -> Option<Rearrangement> {
         let (mut forth, mut next) = (Vec::with_capacity(moved.len()), to);
@@ -50,7 +50,7 @@ impl Rearrangement {
         &self.moved
     }
 
-    /// Returns the number of bytes that were moved on purpose.
+    /// Returns the number of bytes that were moved deliberately, not only to make room.
     pub fn moved_bytes(&self) -> u64 {
         self.moved.iter().map(|extent| extent.len).sum()
     }

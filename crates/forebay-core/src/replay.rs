@@ -88,7 +88,7 @@ impl<I: Iterator<Item = Request>> Workload for Open<I> {
     }
 }
 
-/// What later requests need to know about a recorded request.
+/// The properties of a recorded request that later requests depend on.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     /// When the request finished in this run.
@@ -233,7 +233,7 @@ impl Closed {
 struct Recording {
     /// The completion times of outstanding requests.
     running: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// The request that completed last, and when it did.
+    /// The request that completed last, and the time of its completion.
     last: Option<u32>,
     last_at: Nanos,
 }

@@ -71,8 +71,8 @@ impl Rtt {
         self.admit_within(at, self.within, 1)
     }
 
-    /// Does the same as [`Rtt::admit`] with another bound, for a request that takes as long as
-    /// `units` ordinary ones.
+    /// Like [`Rtt::admit`], but with another bound, and for a request that takes as long as `units`
+    /// ordinary requests.
     #[inline]
     pub(crate) fn admit_within(&mut self, at: Nanos, within: Nanos, units: u64) -> bool {
         let rate = u128::from(self.rate_iops);
@@ -130,7 +130,7 @@ impl Classes {
         self.admit_each(0, |_, rtt| rtt.admit(at))
     }
 
-    /// Returns the first tier from `first` on for which `admits` returns true.
+    /// Returns the first tier, at or after `first`, for which `admits` returns true.
     #[inline]
     pub(crate) fn admit_each(
         &mut self,

@@ -57,15 +57,15 @@ use pending::Pending;
 /// Decides which class is served next.
 pub trait Recombine {
     /// Returns the class of `request`, which has just arrived and is not yet in `backlog`. If
-    /// classes have an order, the class must be at least `least`.
+    /// classes are ordered, the class must be `least` or a later one.
     fn arrive(&mut self, at: Moment, request: &Request, least: usize, backlog: &Backlog) -> usize;
 
     /// Returns the class whose first request `lane` should serve now. [`Backlog::is_ready`] must be
     /// true for it. `None` leaves the lane idle.
     fn next(&mut self, at: Moment, lane: Lane, backlog: &Backlog) -> Option<usize>;
 
-    /// Returns a class whose first request now joins another class, and that class. RTT has admitted
-    /// the request.
+    /// Returns a class whose first request may now join an earlier class, and that earlier class.
+    /// RTT has admitted the request.
     #[inline]
     fn promoted(&mut self, _at: Moment, _backlog: &Backlog) -> Option<(usize, usize)> {
         None
@@ -90,8 +90,8 @@ pub trait Recombine {
         left
     }
 
-    /// Records that `io`, the part chosen by [`Recombine::next`], is sent. Returns flags to add to
-    /// it.
+    /// Records that `io`, the part chosen by [`Recombine::next`], is being sent. Returns additional
+    /// flags for `io`.
     #[inline]
     fn sent(&mut self, _now: Nanos, _io: &Request) -> Flags {
         Flags::NONE
@@ -107,7 +107,8 @@ pub trait Recombine {
         false
     }
 
-    /// Returns whether it would not have returned `None` if no request had taken longer than expected.
+    /// Returns whether [`Recombine::next`] would have returned a request if no earlier request had
+    /// taken longer than expected.
     #[inline]
     fn is_cautious(&self) -> bool {
         false

@@ -9,13 +9,13 @@ use crate::forward_policy;
 /// One call to a policy, with its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
-    /// [`Policy::submit`] and the requests it answered.
+    /// A call of [`Policy::submit`], and the requests that it answered.
     Submit(Nanos, Request, Vec<Done>),
-    /// [`Policy::dispatch`] and the I/O it returned.
+    /// A call of [`Policy::dispatch`], and the I/O that it returned.
     Dispatch(Nanos, Lane, Option<Request>),
-    /// [`Policy::complete`] and the requests it answered.
+    /// A call of [`Policy::complete`], and the requests that it answered.
     Complete(Nanos, Completion, Vec<Done>),
-    /// [`Policy::wake`] and the requests it answered.
+    /// A call of [`Policy::wake`], and the requests that it answered.
     Wake(Nanos, Vec<Done>),
 }
 

@@ -37,7 +37,7 @@ const HABITS: [Habit; 4] = [
     Habit { op: Op::Read, is_sequential: true, every_us: 40_000 },
 ];
 
-/// Appends 60 requests of `stream`, from `from` on and from address `base` on.
+/// Appends 60 requests of `stream`, starting at time `from` and at address `base`.
 fn add(requests: &mut Vec<Request>, from: Nanos, stream: u32, base: u64, habit: Habit) {
     for nth in 0..60 {
         let at = from + Nanos::from_micros(nth * habit.every_us);

@@ -68,7 +68,7 @@ impl DeviceFile {
         Ok((disk, Some(drive)))
     }
 
-    /// Returns true if the catch margin for `depth` queued commands has to be assumed because the
+    /// Returns true if the catch margin for `depth` queued commands must be assumed because the
     /// file describes only one command at a time.
     fn is_margin_unknown(&self, depth: u32) -> bool {
         let tables = self.tables();

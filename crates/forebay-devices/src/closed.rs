@@ -18,7 +18,8 @@ use crate::random::Random;
 pub struct Pause {
     /// The time from a completion to the next I/O.
     pub gap: Nanos,
-    /// The delay in noticing a completion if the host slept because this was its only I/O.
+    /// The additional delay until the host notices a completion if it slept because this was its
+    /// only I/O.
     pub wake: Nanos,
 }
 
@@ -188,7 +189,7 @@ impl<'a, D: Device> Run<'a, D> {
     fn step(&mut self) -> Option<(Nanos, Op, usize, Nanos)> {
         loop {
             let issue = self.issues.peek().map(|Reverse((at, _, owner))| (*at, *owner));
-            // Issue I/Os that are due before asking the device, because the drive may choose among
+            // Issue I/Os that are due before asking the device, so that the drive can choose among
             // all of them.
             let is_arrival = self.host.order == Order::Arrival;
             let is_due = is_arrival && issue.is_some_and(|(at, _)| at <= self.now);

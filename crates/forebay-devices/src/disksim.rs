@@ -31,13 +31,13 @@ use params::Params;
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// A file is malformed.
-    #[error("{}, line {line}: {what}; correct the file, or check that it is DiskSim 4's", path.display())]
+    #[error("{}, line {line}: {what}; correct the file, or check that it is a DiskSim 4 file", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
         /// The line, counted from 1. For an error in a whole block, the block's first line.
         line: usize,
-        /// The invalid text and what was expected instead.
+        /// The invalid text and the expected content.
         what: String,
     },
     /// The drive has a layout that Forebay does not model.
@@ -255,7 +255,7 @@ fn check(name: &str, drive: &DriveSpec) -> Result<(), String> {
 /// zeros if no experiment can be read.
 fn bus_times(path: &Path, beside: SiblingReader<'_>) -> [f64; 2] {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return [0.0; 2] };
-    // Some DiskSim drives are named NAME_validate while their experiment is named NAME.
+    // Some DiskSim drives are named NAME_validate, although their experiment is named NAME.
     let stems = [Some(stem), stem.strip_suffix("_validate")].into_iter().flatten();
     let text = stems.map(|stem| beside(&format!("{stem}.parv"))).find_map(Result::ok);
     let blocks = text.and_then(|text| libparam::parse(&text).ok()).unwrap_or_default();
@@ -426,7 +426,7 @@ mod tests {
         for (from, to, expected) in [
             ("cylinders = 40", "cylinders = 50", "no zone covers the cylinders 40 to 49"),
             ("cylinders = 40", "cylinders = 40, Block count = 9", "Block count: got 9, but"),
-            ("Oddity = 7", "Fast write level = 1", "Fast write level is given again"),
+            ("Oddity = 7", "Fast write level = 1", "Fast write level is given more than once"),
             ("number = 0", "number = 7", "no zone covers the cylinders 0 to 6"),
         ] {
             let (found, _) = with(from, to);
@@ -459,7 +459,7 @@ mod tests {
         assert!(wrong.contains("line 6: l.model, line 8: Blocks per track: got 0"), "{wrong}");
         let other = said(&layout.replace("dm_layout_g1 {", "dm_layout_g4 {"));
         assert!(other.contains("a dm_layout_g4 in l.model") && other.contains("not supported"));
-        assert!(!other.contains("DiskSim 4's"), "{other}");
+        assert!(!other.contains("a DiskSim 4 file"), "{other}");
         assert!(said("").contains("l.model without a layout"));
     }
 

@@ -86,7 +86,7 @@ impl Evidence {
 const POOR_P99: f64 = 1.0;
 
 impl Evidence {
-    /// Says by how much the model misses its own measurements, or returns None if the model is
+    /// States by how much the model misses its own measurements, or returns None if the model is
     /// usable.
     pub fn missed(&self) -> Option<String> {
         let above = |what: &str, share: Option<f64>, most: f64| {

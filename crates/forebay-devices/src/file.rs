@@ -451,11 +451,13 @@ impl SeekTable {
                 cylinder_ns: each * 1e3,
                 knee,
             }),
-            _ => Err("got another set of keys, expected either track_to_track_ms, average_ms and \
+            _ => Err(
+                "got a different set of keys, expected either track_to_track_ms, average_ms and \
                       full_stroke_ms (knee_share is optional), or short_ms, short_us_per_root, \
                       long_ms, long_us_per_cylinder and knee_cylinders (first_ms is optional), or \
                       distances_cylinders and times_ms"
-                .to_string()),
+                    .to_string(),
+            ),
         }
     }
 }

@@ -79,7 +79,7 @@ pub enum FitError {
     TooLittle {
         /// The kind of measurement.
         what: &'static str,
-        /// The measurements that were available.
+        /// The available measurements.
         got: String,
         /// The measurements that are required.
         expected: &'static str,
@@ -90,12 +90,12 @@ pub enum FitError {
         /// The time of a read, and what was expected.
         what: String,
     },
-    /// The figures that were given do not describe a disk.
+    /// The given figures do not describe a disk.
     #[error("the disk cannot be modeled: {0}; correct its capacity, data surfaces or speed")]
     NoDisk(SpecError),
 }
 
-/// The most data per surface of a disk to assume.
+/// The maximum amount of data per surface of a disk to assume.
 const SURFACE_BYTES: u64 = 2_000_000_000_000;
 
 /// Returns the number of data surfaces to assume for a disk: so many that none holds more than a

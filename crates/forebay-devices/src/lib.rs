@@ -91,7 +91,7 @@ pub struct OpenDevice {
     pub notes: Vec<String>,
     /// Which of the device's parameters are guesses.
     pub sources: Sources,
-    /// What the device's times are based on, and their errors.
+    /// The basis of the device's times, and their errors.
     pub evidence: Evidence,
     /// The overhead of the host that measured the device, if it is a fitted solid-state drive.
     pub host: Host,
@@ -422,7 +422,7 @@ fn read_spec_changed(
         return Err(malformed((None, what)));
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
-    // Build the model once, because only here can errors be reported with their lines.
+    // Build the model here, because only here can errors be reported with their lines.
     file.model(changes).map_err(|wrong| devices_error(wrong, malformed))?;
     let (disk, drive) = file.changed(changes).map_err(|wrong| devices_error(wrong, malformed))?;
     let spec = drive.map_or(DiskSpec::Hdd(disk), |drive| DiskSpec::Drive(Box::new(drive)));

@@ -26,7 +26,8 @@ const NOT_OF_TIMES: &[&str] =
 pub(super) const CONTROLLER: &[&str] =
     &["format", "overheads", "bus", "buffer", "write_cache", "queue"];
 
-/// Keys that are not parameters by themselves: a range, and what a bucket counts and limits.
+/// Keys that are not parameters by themselves: a range, and the keys that state what a bucket
+/// counts and limits.
 const NOT_FIGURES: &[&str] = &["catch_margin_range_ms", "of", "direction"];
 
 /// A parameter in a device file, and the comment that follows it.

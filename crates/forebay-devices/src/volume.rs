@@ -126,7 +126,7 @@ pub struct VolumeType {
     pub name: String,
     /// The provider and the name of the product.
     pub description: String,
-    /// What the limits are based on.
+    /// The basis of the limits.
     pub evidence: Evidence,
     /// Which parameters are guesses.
     pub sources: Sources,

@@ -19,7 +19,7 @@ pub(crate) struct Disk {
     model: DeviceModel,
     line: VecDeque<Request>,
     under_way: usize,
-    /// The number of requests beyond [`DEPTH`] that are taken from the scheduler.
+    /// How many requests more than [`DEPTH`] are taken from the scheduler.
     ahead: usize,
 }
 

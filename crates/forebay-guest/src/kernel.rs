@@ -50,7 +50,7 @@ impl Start {
     }
 }
 
-/// The I/Os that reached the disk, and the time it was busy.
+/// The I/Os that reached the disk, and how long the disk was busy.
 struct Served {
     ios: Vec<DiskIo>,
     busy: Nanos,

@@ -216,7 +216,7 @@ fn shared_file(draw: &mut Draw) -> Vec<Task> {
         })
         .collect();
     for round in 0..threads * batches * 2 {
-        // Half of each batch continues where another thread's batch ended.
+        // Half of each batch continues at the end of another thread's batch.
         let owner = match round < threads * 2 {
             true => round % threads,
             false => below(&mut draw.state, threads),

@@ -33,7 +33,7 @@ struct Tasks<'a> {
     begun: Option<Batch>,
     now: Nanos,
     times: Vec<Vec<Times>>,
-    /// When the turn of each I/O of each task came. Until then, its thread slept.
+    /// When the turn of each I/O of each task came; its thread slept until then.
     turns: Vec<Vec<Nanos>>,
 }
 

@@ -48,7 +48,7 @@ struct Event {
 /// An I/O that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AioEnded {
-    /// The name given at its submission.
+    /// The name that the caller gave the I/O.
     pub name: u64,
     /// The number of bytes transferred, or the negated error number of the system.
     pub result: i64,
@@ -129,8 +129,8 @@ impl Aio {
         }
     }
 
-    /// Waits until an I/O has ended or `wait` is over, and passes the I/Os that have ended to
-    /// `each`. Without `wait`, it waits until an I/O ends.
+    /// Waits until an I/O has ended, or for at most `wait` if that is given, and passes the I/Os
+    /// that have ended to `each`.
     ///
     /// # Errors
     /// The system call fails.

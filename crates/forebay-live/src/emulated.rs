@@ -1,11 +1,11 @@
 //! Emulated devices: models of the core whose I/Os end in wall time, with or without data.
 //!
-//! The run has its own time, which proceeds from event to event, arrivals and completions alike,
-//! each at its exact time. An event is processed once the wall clock has passed its time. Policy
-//! and model therefore behave exactly as in the simulator, however late the host is. (Otherwise, a
-//! disk that learns a few microseconds late that its next command is sequential would lose a
-//! revolution.) The host's delays are visible only to clients and observers, which use the wall
-//! clock.
+//! The run has its own clock, which advances from event to event, that is, from one arrival or
+//! completion to the next. An event is processed, with its exact time, once the wall clock has
+//! reached that time. Policy and model therefore behave exactly as in the simulator, however late
+//! the host is. (Otherwise, a disk that learns a few microseconds late that its next command is
+//! sequential would lose a revolution.) The host's delays are visible only to clients and
+//! observers, which use the wall clock.
 //!
 //! Bytes are transferred to and from a [`Store`] when an I/O ends; without a store there is no
 //! content.

@@ -21,9 +21,9 @@ pub enum Failure {
     Beyond,
     /// The range begins or ends within a block of the target. The I/O was not attempted.
     Partial,
-    /// The I/O is a write for a request that has no bytes. It was not attempted.
+    /// The I/O is a write, but its request carries no data. The I/O was not attempted.
     Empty,
-    /// The device is emulated, and so is this fault.
+    /// The device is emulated, and the fault was simulated.
     Emulated(Fault),
 }
 
@@ -91,8 +91,8 @@ impl fmt::Display for Failure {
             Failure::Os(number) => io::Error::from_raw_os_error(*number).fmt(f),
             Failure::Short => f.write_str("fewer bytes transferred than requested"),
             Failure::Beyond => f.write_str("beyond the target; not tried"),
-            Failure::Partial => f.write_str("in the middle of a block; not tried"),
-            Failure::Empty => f.write_str("no bytes to write; not tried"),
+            Failure::Partial => f.write_str("in the middle of a block; not attempted"),
+            Failure::Empty => f.write_str("no bytes to write; not attempted"),
             Failure::Emulated(fault) => write!(f, "an emulated fault: {}", fault.name()),
         }
     }
@@ -122,8 +122,8 @@ pub trait Lanes {
     fn count(&self) -> usize;
 
     /// Adds completed I/Os to `ended` and returns the current time, which is the time of all of
-    /// these completions. Does not wait. `next` is the time of the driver's own next event: lanes
-    /// with a time of their own do not advance beyond it.
+    /// these completions. Does not wait. `next` is the time of the driver's own next event:
+    /// emulated lanes do not advance their clock beyond it.
     ///
     /// # Errors
     /// The driver itself fails; a failed I/O is not such an error.

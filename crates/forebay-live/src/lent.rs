@@ -18,8 +18,8 @@ pub(crate) struct Lent {
 }
 
 impl Lent {
-    /// Lends the bytes of `io`, which is on a target with this block size. The data of a read without
-    /// a destination goes to `sink`.
+    /// Lends the bytes of `io`, which is on a target with this block size. The data of a read
+    /// without a destination goes to `sink`.
     ///
     /// # Errors
     /// The I/O is a write of a piece without content.
@@ -63,7 +63,8 @@ impl Lent {
         Ok(())
     }
 
-    /// Takes back the lent memory, and distributes the data that was read into a single buffer.
+    /// Takes back the lent memory. If data was read into a single buffer, distributes it to the
+    /// pieces.
     pub(crate) fn settle(&mut self, op: Op, sink: Buf, pool: &mut Pool) {
         let Lent { pieces, bounced } = self;
         for piece in pieces.iter() {

@@ -1,8 +1,8 @@
 //! The parts of Forebay that act on the running machine, in wall time.
 //!
-//! [`run()`] is the live driver: it runs any policy of the core between a workload and real files and
-//! devices ([`Uring`], [`Threads`]) or emulated ones ([`Emulated`]). [`capture`] supports only the
-//! kernel's own records; pass its spool to a reader of blktrace to get a trace. Lanes that are
+//! [`run()`] is the live driver: it runs any policy of the core between a workload and real files
+//! and devices ([`Uring`], [`Threads`]) or emulated ones ([`Emulated`]). [`capture`] supports only
+//! the kernel's own records; pass its spool to a reader of blktrace to get a trace. Lanes that are
 //! [`SocketLanes`] also wait for clients' sockets.
 
 #![deny(unsafe_code)]

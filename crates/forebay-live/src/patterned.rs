@@ -24,14 +24,14 @@ pub struct Patterned<W> {
 
 impl<W: Workload> Patterned<W> {
     /// Makes writes use the buffer `pattern` from [`crate::Uring::pattern`]; if it is 0, they have
-    /// no content. With `reads`, each read gets a buffer, which policies that copy data need;
-    /// otherwise reads have no buffer, and use no memory while they wait.
+    /// no content. If `reads` is set, each read gets a buffer, as policies that copy data require;
+    /// otherwise, reads have no buffer and use no memory while they wait.
     pub fn new(workload: W, pattern: Buf, reads: bool) -> Patterned<W> {
         Patterned { workload, pattern, reads, taken: BTreeMap::new() }
     }
 }
 
-/// Stores the payload for the addresses from `offset` on.
+/// Stores the payload for the addresses starting at `offset`.
 fn fill(offset: u64, to: Piece, slots: &mut dyn Slots) {
     const STEP: u32 = 4096;
     for done in (0..to.len).step_by(STEP as usize) {

@@ -1,8 +1,8 @@
 //! Sockets without io_uring: `poll` reports which sockets are ready, and each pass transfers their
 //! data.
 //!
-//! The guarantees are those of sockets in a ring ([`crate::SocketLanes`]). Each pass costs one system
-//! call, plus one for each ready socket, while a ring needs none.
+//! The guarantees are those of sockets in a ring ([`crate::SocketLanes`]). Each pass costs one
+//! system call, plus one for each ready socket, while a ring needs none.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -128,8 +128,8 @@ impl Polled {
         }
     }
 
-    /// See [`crate::SocketLanes::unplug`]. Transfers in progress end in the next pass, because the socket
-    /// is shut down.
+    /// See [`crate::SocketLanes::unplug`]. Transfers in progress end in the next pass, because the
+    /// socket is shut down.
     pub(crate) fn unplug(&mut self, plug: Plug) {
         let Some(socket) = self.sockets.get_mut(plug as usize) else { return };
         let Some(file) = socket.file.as_ref().filter(|_| !socket.is_unplugged) else { return };

@@ -10,8 +10,8 @@ pub(crate) const REAL_TIME: u16 = 1 << 13 | 4;
 const WHO_PROCESS: libc::c_int = 1;
 const THIS_THREAD: libc::c_int = 0;
 
-/// Sets the priority of all I/Os of this thread that have none of their own; returns whether the kernel
-/// permits it.
+/// Sets the priority of all I/Os of this thread that have none of their own; returns whether the
+/// kernel permits it.
 pub(crate) fn set_thread_priority(priority: u16) -> bool {
     // SAFETY: the arguments are three numbers, and the call does not access this process's memory.
     let set = unsafe {

@@ -17,8 +17,8 @@ use io_uring::types::Fd;
 use crate::ublk::{Channel, UblkRequest};
 use crate::{Pool, Target};
 
-/// The name of a socket. It may be reused after the socket was unplugged and [`SocketEvent::Gone`] was
-/// reported.
+/// The name of a socket. It may be reused after the socket was unplugged and [`SocketEvent::Gone`]
+/// was reported.
 pub type Plug = u32;
 
 /// The result of a socket's transfer, or another event of a socket or device.
@@ -30,7 +30,8 @@ pub enum SocketEvent {
     Sent(Plug, Result<u32, i32>),
     /// The socket was unplugged and is closed, or the device was stopped.
     Gone(Plug),
-    /// A request of a device, whose answer must contain the request's tag ([`SocketLanes::answer`]).
+    /// A request of a device, whose answer must contain the request's tag
+    /// ([`SocketLanes::answer`]).
     Asked(Plug, UblkRequest),
 }
 
@@ -112,7 +113,7 @@ struct Transfer {
     busy: bool,
     pieces: Vec<Piece>,
     vectors: Vec<libc::iovec>,
-    /// Boxed, so that its address does not change.
+    /// Boxed to keep its address stable.
     message: Box<libc::msghdr>,
 }
 

@@ -65,7 +65,7 @@ impl Sparse {
         Sparse::default()
     }
 
-    /// Reads the bytes from `offset` on.
+    /// Reads the bytes starting at `offset`.
     pub fn get(&self, offset: u64, mut to: &mut [u8]) {
         for (page, range) in pages(offset, to.len() as u64) {
             let (now, later) = to.split_at_mut(range.len());

@@ -86,7 +86,7 @@ impl<L: Lanes> Striped<L> {
     }
 }
 
-/// Appends to `out` the `len` bytes from `from` on within `pieces`.
+/// Appends to `out` the `len` bytes starting at `from` within `pieces`.
 fn within(pieces: &[Piece], from: u32, len: u32, out: &mut Vec<Piece>) {
     let (mut at, end) = (0, from + len);
     for piece in pieces {

@@ -35,8 +35,8 @@ pub use device::DeviceNumber;
 const CAPACITY_MIN: u64 = 4096;
 /// The lengths of created files are multiples of this.
 const GRAIN: u64 = 1 << 20;
-/// How long to wait for a lock, and the interval between attempts. The kernel releases the ring of
-/// a killed process after some tens of milliseconds, or later on a busy machine.
+/// How long to wait for a lock, and the interval between attempts. The kernel takes tens of
+/// milliseconds to release the ring of a killed process, and longer on a busy machine.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// The beginning of the note for a file whose space could not be reserved.
@@ -68,13 +68,13 @@ pub struct TargetOptions {
     pub direct: bool,
 }
 
-/// Why a target cannot be used, in one message for the user.
+/// Why a target cannot be used, as a single message for the user.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {what}", path.display())]
 pub struct TargetError {
     /// The path of the target.
     pub path: PathBuf,
-    /// The problem, and what to do.
+    /// The problem and what to do about it.
     pub what: String,
     /// Whether something else uses the target, so that it must not be written to.
     pub is_in_use: bool,
@@ -116,7 +116,7 @@ impl Target {
         let capacity_bytes = end / block * block;
         if capacity_bytes < CAPACITY_MIN {
             let what = format!("got {end} bytes, expected at least {CAPACITY_MIN}");
-            return Err(wrong(format!("{what}; make it longer, or name another")));
+            return Err(wrong(format!("{what}; make it longer, or specify a different target")));
         }
         let path = path.to_path_buf();
         Ok(Target { file, path, kind, capacity_bytes, block_bytes, notes })
@@ -131,7 +131,7 @@ impl Target {
         let found = match fs::metadata(path) {
             Ok(found) => found,
             Err(_) if path.is_symlink() => {
-                return Err(wrong("is a dangling symbolic link; name the file itself".into()));
+                return Err(wrong("is a dangling symbolic link; specify the file itself".into()));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(TargetKind::Created);
@@ -313,7 +313,7 @@ fn kind_of(found: &fs::Metadata, how: TargetOptions) -> Result<TargetKind, Strin
         }
         () if kind.is_file() => TargetKind::File,
         () if kind.is_block_device() => TargetKind::BlockDevice,
-        () => return Err("is neither a file nor a block device; name one of these".into()),
+        () => return Err("is neither a file nor a block device; specify one of these".into()),
     };
     if how.writes && kind == TargetKind::BlockDevice && is_read_only(found.rdev()) {
         // Without this check, opening would succeed and every write would fail.
@@ -325,7 +325,7 @@ fn kind_of(found: &fs::Metadata, how: TargetOptions) -> Result<TargetKind, Strin
             _ => "exists already and the trace has writes",
         };
         return Err(format!(
-            "{what}, which destroy its contents; name a new file, or pass {} to allow this",
+            "{what}, which destroy its contents; specify a new file, or pass {} to allow this",
             named("overwrite=true")
         ));
     }
@@ -370,7 +370,7 @@ fn set_aside(file: &File, len: u64) -> Result<bool, String> {
     let found = file.metadata().map_err(cannot)?;
     let room = fstatvfs(file).map(|space| space.f_bavail.saturating_mul(space.f_frsize));
     let room = room.map_err(|error| cannot(error.into()))?;
-    let no_room = || format!("there is no space for {len} bytes: {room} are free");
+    let no_room = || format!("there is no space for {len} bytes: only {room} are free");
     // Checks this in advance, because an attempt could fill up the file system for a while.
     if len.saturating_sub(found.blocks().saturating_mul(512)) > room {
         return Err(no_room());
@@ -428,7 +428,7 @@ fn open(
     };
     let said = |error: io::Error| match error.kind() {
         io::ErrorKind::ResourceBusy => Refusal::InUse(
-            "is in use (mounted, or part of another device): nothing is written to it".into(),
+            "is in use (mounted, or part of another device), so nothing is written to it".into(),
         ),
         _ if how.writes => Refusal::Other(format!("cannot be opened for writing: {error}")),
         _ => Refusal::Other(format!("cannot be opened: {error}")),
@@ -443,9 +443,8 @@ fn open(
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
             Err(error) => return Err(said(error)),
         }
-        notes.push(
-            "the file system does not support direct I/O: I/Os go through the page cache".into(),
-        );
+        notes
+            .push("the file system does not support direct I/O, so I/Os use the page cache".into());
     }
     Ok((open(flags).map_err(said)?, None))
 }

@@ -2,11 +2,11 @@
 //! io_uring.
 //!
 //! Each lane has its own threads, one for each I/O that it accepts at a time. Threads read into and
-//! write from the pool's memory. Times are less precise than those of [`crate::Uring`], because each
-//! I/O passes from thread to thread twice. Clients' sockets are polled.
+//! write from the pool's memory. Times are less precise than those of [`crate::Uring`], because
+//! each I/O passes from thread to thread twice. Clients' sockets are polled.
 //!
-//! Invariant: bytes are lent from before an I/O is passed to a thread until the thread has passed it
-//! back. Dropping the driver waits for the threads.
+//! Invariant: bytes are lent from before an I/O is passed to a thread until the thread has passed
+//! it back. Dropping the driver waits for the threads.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -384,7 +384,7 @@ impl Drop for Threads {
                 let _ = thread.join();
             }
         }
-        // No thread uses the lent bytes any more.
+        // No thread uses the lent bytes any longer.
         let mut ended = Vec::new();
         let _ = self.reap(Nanos::MAX, &mut ended);
     }

@@ -31,7 +31,7 @@ pub use queue::Queue;
 const USER_COPY: u64 = 1 << 7;
 /// Commands have the numbers of ioctls (`UBLK_F_CMD_IOCTL_ENCODE`).
 const IOCTL_ENCODED: u64 = 1 << 6;
-/// If its server dies, the device waits for another one (`UBLK_F_USER_RECOVERY`), which receives
+/// If the server dies, the device waits for another server (`UBLK_F_USER_RECOVERY`), which receives
 /// the outstanding requests again (`UBLK_F_USER_RECOVERY_REISSUE`).
 const RECOVERS: u64 = 1 << 3 | 1 << 4;
 

@@ -77,7 +77,7 @@ enum Copied {
     Nothing,
     /// All reads and writes, because the data is in memory and cannot be made durable.
     All,
-    /// Writes that do not block.
+    /// Only writes that do not block.
     Writes(PageCache),
 }
 
@@ -121,7 +121,7 @@ pub struct Uring {
     at_once: Vec<Ended>,
     /// The number of bytes of these I/Os.
     at_once_bytes: u64,
-    /// Whether entries were kept for the next pass because something ended at once.
+    /// Whether entries were kept for the next pass because an I/O completed immediately.
     waited: bool,
     /// For each target, the I/Os that the driver performs itself.
     copied: Vec<Copied>,
@@ -431,8 +431,8 @@ impl Lanes for Uring {
             }
             return entered;
         }
-        // Waiting entries are submitted together with the answers of the next pass, unless these
-        // are long or the entries have waited before.
+        // Waiting entries are submitted together with the answers of the next pass, unless the
+        // answers are long or the entries have waited before.
         let answers = !self.at_once.is_empty() && self.at_once_bytes < AT_ONCE_BYTES;
         self.waited = answers && !self.waited;
         if self.waited || self.ring.waiting() == 0 { Ok(()) } else { self.hand_over() }

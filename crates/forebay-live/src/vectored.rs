@@ -35,8 +35,8 @@ impl Vectors {
         moved(read)
     }
 
-    /// Writes all lent bytes to a file. If the file system is nearly full, writes may be partial; the
-    /// last one then returns the error.
+    /// Writes all lent bytes to a file. If the file system is nearly full, writes may be partial;
+    /// the last one then returns the error.
     pub(crate) fn write(&mut self, file: &File, mut offset: u64) -> io::Result<()> {
         let mut done = 0;
         loop {

@@ -31,7 +31,7 @@ impl Waker {
         Waker(Way::Thread(thread))
     }
 
-    /// Ends the driver's wait, or the next one if it does not wait.
+    /// Ends the driver's current wait or, if the driver is not waiting, its next one.
     pub fn wake(&self) {
         match &self.0 {
             Way::Counter(counter) => {

@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 
 /// The maximum length of a request's head in bytes.
 const HEAD_MAX: usize = 8 << 10;
-/// The maximum number of simultaneous connections. One more shuts down the oldest.
+/// The maximum number of simultaneous connections. If there is one more, the oldest is shut down.
 const CONNECTIONS_MAX: usize = 8;
 /// The maximum number of threads, including those whose connections were shut down.
 const THREADS_MAX: usize = 64;
-/// The total time for one request. A client that needs it all keeps nobody else from an answer.
+/// The total time for one request. A client that uses all of it does not delay other clients.
 const TIME_MAX: Duration = Duration::from_secs(60);
 /// How long to wait before accepting again when the system is out of descriptors.
 const TICK: Duration = Duration::from_millis(200);
@@ -84,7 +84,7 @@ impl Scraped {
         self.over.store(true, Ordering::SeqCst);
         // Connects once, so that the accepting thread wakes up and sees the flag.
         drop(TcpStream::connect(self.address));
-        // A panic of the thread does not matter any more.
+        // A panic of the thread no longer matters.
         let _ = self.thread.join();
     }
 }

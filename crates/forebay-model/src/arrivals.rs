@@ -121,7 +121,7 @@ fn nearest<'a>(known: impl Iterator<Item = &'a Key>, key: Key) -> Option<&'a Key
     })
 }
 
-/// Replaces the keys of each scale by the finest ones that have enough divisions per key.
+/// Replaces the keys of each scale with the finest keys for which there are enough divisions.
 fn shared(all: BTreeMap<Key, Counts>, coarser: [fn(Key) -> Key; 4]) -> BTreeMap<Key, Counts> {
     let mut found = BTreeMap::new();
     for scale in 0..=u8::MAX {
@@ -149,11 +149,12 @@ struct Division {
     writes: (u64, u64),
     /// The number of requests in each half.
     halves: (u64, u64),
-    /// What precedes the first half.
+    /// The events just before the first half.
     before: Before,
 }
 
-/// What precedes a stretch: the gap since the previous request, and whether that was a write.
+/// The events just before a stretch: the gap since the previous request, and whether that request
+/// was a write.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
     gap_ns: u64,
@@ -228,7 +229,7 @@ impl Division {
 }
 
 impl Arrivals {
-    /// Coarsens the keys so that none identifies a single division.
+    /// Coarsens the keys so that no key identifies a single division.
     fn shared(self) -> Arrivals {
         let (times, writes) =
             (shared(self.times, TIMES_COARSER), shared(self.writes, WRITES_COARSER));

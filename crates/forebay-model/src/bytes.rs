@@ -10,7 +10,7 @@ pub(crate) struct ByteError {
     pub byte: usize,
     /// The value found.
     pub got: String,
-    /// What was expected instead.
+    /// The expected content.
     pub expected: String,
 }
 

@@ -59,12 +59,13 @@ pub(crate) struct Chain {
     pub(crate) epochs: Vec<Epoch>,
     /// For each class, the classes that follow it.
     pub(crate) follows: Vec<Counts>,
-    /// For each class of gap, the classes after it, and the classes before it.
+    /// For each class of gap, the classes of requests after it, and the classes of requests before
+    /// it.
     pub(crate) after: Vec<Counts>,
     pub(crate) before: Vec<Counts>,
-    /// For each class of pace, the classes that occur at it.
+    /// For each class of pace, the classes that occur at that pace.
     pub(crate) paces: Vec<Counts>,
-    /// For each transition, the classes that make it.
+    /// For each transition, the classes of requests that make it.
     pub(crate) moves: Vec<Counts>,
     /// For each range, the classes in it.
     pub(crate) ranges: Vec<Counts>,
@@ -98,7 +99,7 @@ impl Grid {
     }
 }
 
-/// A request as the chain sees it.
+/// A request in the form that the chain uses.
 #[derive(Clone, Copy)]
 pub(crate) struct State {
     pub(crate) code: usize,

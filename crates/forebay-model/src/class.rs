@@ -23,7 +23,7 @@ pub(crate) enum PlaceKind {
     Near,
     /// Begins on a new block anywhere else.
     Far,
-    /// Has no place, because it is a flush.
+    /// Has no place, because the request is a flush.
     Nowhere,
 }
 

@@ -29,11 +29,11 @@ pub(crate) struct Ends {
     ranges: [u16; ENDS_MAX],
     ops: [Op; ENDS_MAX],
     octaves: [u8; ENDS_MAX],
-    /// Whether it is the latest end of its stream.
+    /// Whether the end is the latest end of its stream.
     is_own: [bool; ENDS_MAX],
 }
 
-/// The penalties for differences between an end and the wanted one, in units of 1 / [`WHOLE`].
+/// The penalties for differences between an end and the wanted end, in units of 1 / [`WHOLE`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MismatchPenalties {
     pub(crate) op: i16,

@@ -15,11 +15,12 @@ use crate::space::Form;
 
 /// The header of a model.
 const HEAD: &[u8] = b"forebay model 5\n";
-/// The header of the previous format, which can also be read. It stores volumes without their gaps.
+/// The header of the previous format, which can also be read. That format stores volumes without
+/// their gaps.
 const HEAD_4: &[u8] = b"forebay model 4\n";
 /// What the headers of all versions start with.
 const ANY_HEAD: &[u8] = b"forebay model ";
-/// What models contain near the beginning if they are older than this format.
+/// Text near the beginning of models that are older than this format.
 const OLD_KEY: &[u8] = b"\"forebay_model\"";
 /// The maximum size of a file in bytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;

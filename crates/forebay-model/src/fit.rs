@@ -59,7 +59,8 @@ pub struct Survey {
 const GRAINS_BYTES: [u32; 8] = [65_536, 32_768, 16_384, 8192, 4096, 2048, 1024, 512];
 /// The share of requests in percent that must be aligned to a granularity.
 const ALIGNED_SHARE: u64 = 98;
-/// A shorter common divisor of the times may be due to chance, and is not taken as a tick.
+/// Common divisors of the times that are shorter than this may be due to chance and are not used as
+/// a tick.
 const TICK_NS_MIN: u64 = 1000;
 
 impl Survey {

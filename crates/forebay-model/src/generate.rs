@@ -30,7 +30,7 @@ pub enum Mechanism {
     Follows,
     /// Which classes follow and precede which gaps.
     Gaps,
-    /// Which transitions between ranges are made, and by which classes.
+    /// The transitions between ranges, and the classes that make them.
     Transitions,
     /// How often each class occurs in each range.
     RangeClasses,

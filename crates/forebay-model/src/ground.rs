@@ -1,7 +1,7 @@
-//! Which request used each block last.
+//! Records which request was the last to use each block.
 //!
-//! Blocks have 4 KiB, pages 64 blocks, and groups 8 pages; groups are found by their number in a
-//! hash table. Memory is bounded: only the half million most recently used pages are kept, and
+//! A block is 4 KiB, a page is 64 blocks, and a group is 8 pages; groups are found by their number
+//! in a hash table. Memory is bounded: only the half million most recently used pages are kept, and
 //! blocks on other pages count as new.
 
 use std::cell::Cell;
@@ -20,7 +20,7 @@ struct Page {
     /// The group that the page belongs to, and its index in it.
     group: u32,
     bit: u8,
-    /// A bit for each block, set if it was used.
+    /// A bit for each block, set if the block has been used.
     used: u64,
     /// Whether the page was used since the clock hand last passed it.
     is_recent: bool,
@@ -72,7 +72,7 @@ const GROUP: u64 = 8;
 /// The position of a group that does not exist.
 const NONE: u32 = u32::MAX;
 
-/// The used blocks, and the request that used each last.
+/// The used blocks, and the last request that used each of them.
 pub(crate) struct UsedBlocks {
     index: FxHashMap<u64, u32>,
     groups: Vec<Group>,
@@ -145,8 +145,8 @@ impl UsedBlocks {
         end - first - UsedBlocks::parts(first, end).map(|part| u64::from(used(part))).sum::<u64>()
     }
 
-    /// Returns the number of consecutive blocks from `first` on that are all used (or all new), up
-    /// to `max`. Groups and pages that are entirely used or new are skipped as a whole.
+    /// Returns the number of consecutive blocks starting at `first` that are all used (or all new),
+    /// up to `max`. Groups and pages that are entirely used or new are skipped as a whole.
     pub(crate) fn stretch(&self, first: u64, is_used: bool, max: u64) -> u64 {
         let mut block = first;
         while block < first + max {

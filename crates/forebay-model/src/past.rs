@@ -79,7 +79,7 @@ impl Past {
         self.held[at / 64] >> (at % 64) & 1 == 1
     }
 
-    /// Records that a request lost blocks to a later one.
+    /// Records that a later request has used some blocks of a request.
     #[inline]
     pub(crate) fn lose(&mut self, number: u32, blocks: u32) {
         if !self.is_kept(number) {
@@ -133,7 +133,7 @@ impl Past {
         }
     }
 
-    /// Does the same for requests of all ranges.
+    /// Like [`Past::near_in`], but for requests of all ranges.
     #[inline]
     pub(crate) fn near(&self, number: u32, count: usize, mut each: impl FnMut(u32, &PastRequest)) {
         let last = self.latest.min(number + (LOOKED_AT_OF_ALL - 1));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compared with a plain list of all requests.
+        /// Compares with a plain list of all requests.
         #[test]
         fn owners_of_blocks_are_found(
             steps in proptest::collection::vec((0u16..3, 0u32..3, 0u32..400), 1..400),
@@ -197,8 +197,8 @@ mod tests {
             for (range, blocks, loses) in steps {
                 past.push(PastRequest { range, blocks: blocks + 1, ..PastRequest::default() });
                 plain.push((range, blocks + 1));
-                // One request in three takes a block from an earlier one, which may be forgotten
-                // already.
+                // Every third request takes a block from an earlier one, which may already be
+                // forgotten.
                 if blocks == 0 {
                     past.lose(loses, 1);
                     let lost = (loses as usize).checked_sub(1).and_then(|at| plain.get_mut(at));

@@ -20,12 +20,12 @@ pub(crate) const FAR_EPOCHS: usize = 8;
 const CELLS_READ_MAX: u64 = 2048;
 const CELL_UNITS_MAX: u64 = (1 << 52) / CELL_BYTES_MIN;
 
-/// How a request continues a recent one.
+/// How a request continues a recent request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     /// The rank of the recent end.
     pub(crate) rank: usize,
-    /// Whether the end is the latest of the request's stream.
+    /// Whether this end is the latest end of the request's stream.
     pub(crate) is_own: bool,
     /// The octave of the age of the blocks ahead (see [`age_octave`]), or 0 if they are new.
     pub(crate) age: u32,

@@ -1,7 +1,7 @@
 //! The ranges of the address space, which are the states of the paper's model. The volumes lie one
 //! after another. Each is divided into quarters, which are divided again, for several levels. A
 //! transition leads from one range to another with the same parent, at the coarsest level at which
-//! the two differ. Between volumes, transitions are of whole volumes.
+//! the two differ. Between volumes, a transition leads from one whole volume to another.
 //!
 //! Only the used parts of volumes are divided: long gaps without requests are left out (`address`),
 //! so that a distant request does not push all others into one range.
@@ -30,7 +30,7 @@ pub(crate) const LEVEL: u8 = 3;
 pub const USED_MIB_MAX: u64 = 1 << 40;
 /// The maximum extent of a volume in MiB: up to 64-bit byte offsets.
 const EXTENT_MIB_MAX: u64 = (1 << 44) - 1;
-/// The maximum number of stretches of a volume.
+/// The maximum number of stretches on a volume.
 const STRETCHES_MAX: usize = 1 << 12;
 const VOLUMES_MAX: usize = 1 << 20;
 
@@ -253,8 +253,8 @@ impl Transitions {
     }
 }
 
-/// Returns what identifies the transition between two ranges: their ancestors that are siblings, or
-/// else their volumes.
+/// Returns the identity of the transition between two ranges: their ancestors that are siblings or,
+/// if there are none, their volumes.
 fn key(from: usize, to: usize, level: u32, is_flat: bool) -> (u32, usize, usize) {
     if is_flat {
         return (0, from, to);

@@ -12,7 +12,7 @@ pub(crate) const STREAMS_MAX: usize = 512;
 /// A stream of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submitter {
-    /// The number of its requests.
+    /// The number of the submitter's requests.
     pub requests: u64,
     /// The name, if names were requested.
     pub name: Option<String>,

@@ -1,6 +1,6 @@
-//! What a request's place may depend on: the used blocks, the requests that used them, and where
-//! recent requests ended. Fitting determines the kind of each request's place; generating finds a
-//! place of a given kind. Both then add the request here.
+//! The state on which a request's place may depend: the used blocks, the requests that used them,
+//! and the ends of recent requests. Fitting determines the kind of each request's place; generating
+//! finds a place of a given kind. Both then add the request here.
 
 use forebay_core::Op;
 
@@ -24,12 +24,11 @@ pub(crate) struct ModelRequest {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Relation {
     pub(crate) kind: PlaceKind,
-    /// The rank of the recent end that the request continues, or that it is near; rank 0 is the
-    /// latest.
+    /// The rank of the recent end that the request continues or is near; rank 0 is the latest end.
     pub(crate) rank: usize,
-    /// The distance from that end in bytes; negative if the request is before it.
+    /// The distance from that end in bytes; negative if the request starts before the end.
     pub(crate) ahead: i64,
-    /// The number of the request that last used its first block.
+    /// The number of the request that last used this request's first block.
     pub(crate) was: Option<u32>,
 }
 

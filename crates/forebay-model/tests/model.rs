@@ -230,7 +230,7 @@ fn spots(base: u64) -> Vec<Record> {
 }
 
 /// Returns the share of requests of one trace that would have to move to match the other's
-/// distribution over 64 parts of 8 GiB from `base` on, and the rest.
+/// distribution over 64 parts of 8 GiB starting at `base`, and the rest.
 fn elsewhere(a: &[Record], b: &[Record], base: u64) -> f64 {
     let parts = |records: &[Record]| {
         let mut parts = [0f64; 65];

@@ -23,7 +23,8 @@ use crate::{Plan, targets};
 /// Files and block devices as targets.
 #[derive(Clone, Debug)]
 pub struct Real {
-    /// The target of all volumes without one of their own, which are placed one after another.
+    /// The target of all volumes that have no target of their own; these volumes are placed one
+    /// after another.
     pub target: Option<PathBuf>,
     /// Volumes with their own targets.
     pub volumes: Vec<(String, PathBuf)>,
@@ -62,7 +63,7 @@ pub enum On<'a> {
 }
 
 impl<'a> On<'a> {
-    /// Returns the lanes that a policy needs to know before targets are opened. Their sizes are
+    /// Returns the lanes that a policy must know before targets are opened. Their sizes are
     /// placeholders.
     pub(super) fn lanes_before(&self) -> DeviceSet {
         match self {

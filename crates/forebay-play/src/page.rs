@@ -57,7 +57,8 @@ fn target(result: &PlayResult) -> String {
     }
 }
 
-/// Returns the verdict and the headline: the main problem of the run, or else its speed.
+/// Returns the verdict and the headline: the main problem of the run or, if there is none, its
+/// speed.
 fn answer(result: &PlayResult) -> (Verdict, String) {
     let (warning, figures) = (|words| Verdict::new(Tone::Warning, words), &result.figures);
     if result.flush_error.is_some() {

@@ -25,8 +25,8 @@ use measure::{PHASES, PhaseTimes, ProbeError};
 forebay_ask::ask! {
     /// Measure the limits of a cloud volume or a throttled disk, and write a device file
     ///
-    /// Nothing is written to the target. The probe reads for up to 43 s, with pauses in which buckets
-    /// fill, and at most 9.6 GB. Use a volume that is otherwise idle: other requests take
+    /// Nothing is written to the target. The probe reads for up to 43 s, with pauses in which
+    /// buckets fill, and at most 9.6 GB. Use a volume that is otherwise idle: other requests use up
     /// part of its limits.
     pub struct DeviceProbeAsk("device probe") {
         /// The block device or file to read
@@ -119,7 +119,7 @@ fn check_folder(output: &Path) -> Result<(), Error> {
     match folder.is_dir() {
         true => Ok(()),
         false => Err(Error::Unfit(format!(
-            "{}: there is no folder {}; make it, or name another file",
+            "{}: the folder {} does not exist; create it, or specify another file",
             output.display(),
             folder.display()
         ))),
@@ -159,7 +159,7 @@ fn opened(path: &Path) -> Result<Target, Error> {
     if target.kind() == TargetKind::File && target.is_sparse() {
         return Err(Error::Unfit(format!(
             "{}: is a sparse file, whose holes are not read from any disk; expected a block device \
-             or a file that was written in full",
+             or a fully written file",
             path.display()
         )));
     }

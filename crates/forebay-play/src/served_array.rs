@@ -13,7 +13,7 @@ use forebay_core::catalog::{is_array, is_shaper};
 use forebay_core::stack::array::{Geometry, Label, Level, Update};
 use forebay_volume::{drives_in, label};
 
-/// The array that a volume is.
+/// The array of a volume.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedArray {
     label: Label,
@@ -62,7 +62,8 @@ impl ServedArray {
         Ok(format!("{shaper}:over={}", Spec::nested(&self.ruled(&over)?)))
     }
 
-    /// Returns the array whose drives have the scheduler `spec`, or that adapts as `spec` says.
+    /// Returns the array with a policy: `spec` names a scheduler for its drives, or the rule by
+    /// which it adapts.
     fn ruled(&self, spec: &str) -> Result<String, Error> {
         let Label { geometry, first, .. } = self.label;
         let update = match geometry.update {
@@ -87,8 +88,8 @@ impl ServedArray {
     }
 }
 
-/// Returns how much of each drive an array needs that is full of data at the first level. A volume of
-/// three copies has less space, because it is full when all of its data are at RAID 6.
+/// Returns how much of each drive an array needs that is full of data at the first level. A volume
+/// of three copies has less space, because it is full when all of its data are at RAID 6.
 fn drive_bytes(Label { geometry, first, .. }: &Label) -> u64 {
     let sizes = Geometry { cells: 0, ..*geometry };
     let bare = Geometry::new(sizes, *first, 0).map_or(0, |bare| bare.cells);
@@ -96,8 +97,8 @@ fn drive_bytes(Label { geometry, first, .. }: &Label) -> u64 {
     full.map_or(0, |full| full.lane_bytes()).max(geometry.lane_bytes())
 }
 
-/// Returns the layout that `plan buy` calls a volume on these drives, the number of drives, and one of
-/// them; `None` if they have no labels, or if `plan buy` has no such layout.
+/// Returns the layout that `plan buy` calls a volume on these drives, the number of drives, and one
+/// of them; `None` if they have no labels, or if `plan buy` has no such layout.
 pub fn volume_layout(drives: &[PathBuf], policy: &str) -> Option<(Layout, usize, PathBuf)> {
     let found = ServedArray::read("", drives).ok()?;
     let rule = Spec::parse(policy).ok()?.inner("adapt");

@@ -110,7 +110,8 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
         let own = real.volumes.iter().find(|(mapped, _)| mapped == name).map(|(_, path)| path);
         let Some(path) = own.or(real.target.as_ref()) else {
             return Err(unfit(format!(
-                "{}: volume '{name}' has no target; name one with {}, or {} for all volumes without one",
+                "{}: volume '{name}' has no target; specify one with {}, or {} for all volumes \
+                 without a target",
                 input.path.display(),
                 named(&format!("map_volume={name}=FILE")),
                 named("target")

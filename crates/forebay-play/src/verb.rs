@@ -33,8 +33,8 @@ forebay_ask::ask! {
         /// A volume of the trace, and the file or block device to play it on
         map_volume: Vec<VolumeTarget> [.repeated().excludes(&["emulate", "volume"])],
         /// Play the trace on the volume of these drives, or of the drives in this folder (see
-        /// `forebay volume`). The policy is then the scheduler of each drive, or `array` with its
-        /// rule for changing levels
+        /// `forebay volume`). The policy is then either the scheduler of each drive, or `array`
+        /// with a rule for changing levels
         volume: Vec<PathBuf> [.word("DIR|DEVICE").excludes(&["emulate", "flash", "buffered"])],
         /// Emulate this device instead (see `forebay devices`): I/Os complete at the times that its
         /// model predicts

@@ -42,8 +42,8 @@ pub(super) fn judge(result: &mut PlayResult) {
         };
         said.push(match result.figures.unfinished + result.requests_overdue {
             0 => format!("{end}; all requests that had arrived were finished."),
-            1 => format!("{end}; one request had arrived and was not finished."),
-            more => format!("{end}; {more} requests had arrived and were not finished."),
+            1 => format!("{end}; one request had arrived but was not finished."),
+            more => format!("{end}; {more} requests had arrived but were not finished."),
         });
     }
     said.extend(rates(result));
@@ -93,15 +93,15 @@ impl Lateness {
         match (self.is_host_punctual(), *p99_ms <= LATE_MS) {
             (_, true) => None,
             (false, false) => Some(format!(
-                "This host did not keep up: {late}. Latencies include that; free its processors, try \
-                 {}, or lower {}.",
+                "This host did not keep up: {late}. Latencies include this delay; reduce the load on \
+                 its processors, try {}, or lower {}.",
                 named("realtime=true"),
                 named("intensity")
             )),
             (true, false) => Some(format!(
-                "The target was full: {late}, because it could not accept another I/O during {}. \
-                 Latencies include that; this is the most that it can do, so lower {}, or give \
-                 it fewer I/Os at a time with {}.",
+                "The target was saturated: {late}, because it could not accept another I/O for {}. \
+                 Latencies include this delay; the target cannot serve more, so lower {}, or \
+                 limit its concurrent I/Os with {}.",
                 seconds(*full_s),
                 named("intensity"),
                 named("depth")
@@ -152,7 +152,7 @@ mod tests {
         assert!(!punctual && slow.starts_with("This host did not keep up"), "{slow}");
         assert!(slow.contains("1.01 ms late (at most 70.0 ms)"), "{slow}");
         let (punctual, full) = said(23.0, 1.0);
-        assert!(punctual && full.starts_with("The target was full"), "{full}");
+        assert!(punctual && full.starts_with("The target was saturated"), "{full}");
         assert!(full.contains("during 2.50 s") && !full.contains("processors"), "{full}");
     }
 

@@ -37,12 +37,12 @@ forebay_ask::ask! {
         chunk_kib: u32 = "64" [.word("KIB").between(4.0, 1024.0)],
         /// Data chunks per unit; each unit has its own redundancy level
         chunks: u16 = "4" [.word("COUNT").between(1.0, 14.0)],
-        /// Reserve space for the data of this many drives, so that they are restored on the others
-        /// when drives fail
+        /// Reserve space for the data of this many drives, so that their data can be restored on
+        /// the others when drives fail
         spares: u16 = "0" [.word("COUNT").between(0.0, 26.0)],
         /// A bundled device or a device file for the hard disks, or one for each of them. The costs
-        /// of its writes determine the level of a unit, if units change between RAID 6 and three copies (serve
-        /// and play with the policy array:adapt=)
+        /// of its writes determine the level of a unit, if units change between RAID 6 and three
+        /// copies (serve and play with the policy array:adapt=)
         device: Vec<DeviceInput> [.otherwise("block devices: found by their model; files: none")],
         /// The corresponding device for the solid-state drives
         ssd_device: Vec<DeviceInput> [.otherwise("block devices: found by their model; files: none")],
@@ -106,8 +106,9 @@ forebay_ask::ask! {
 forebay_ask::ask! {
     /// Remove a drive from a volume if the others have space for its data
     ///
-    /// The data are first moved to the other drives. A missing drive can be removed once its data have been
-    /// restored on the others. If interrupted, no data are lost, and the same command continues.
+    /// The data are first moved to the other drives. A missing drive can be removed once its data
+    /// have been restored on the others. If interrupted, no data are lost, and the same command
+    /// continues.
     pub struct VolumeRemoveAsk("volume remove") {
         /// The drives, or a folder of files
         drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
@@ -216,7 +217,8 @@ fn costs(
     let costs = adapts.then(|| drive_costs(&each, chunk_bytes, chunks, Update::Fresh)).flatten();
     match costs.is_none() && !devices.is_empty() {
         true => Err(forebay::Error::Unfit(format!(
-            "{}: got {} of {} with {chunks} chunks a unit, which cannot change between RAID 6 and three copies; leave it out",
+            "{}: got {} of {} with {chunks} chunks per unit, and such units cannot switch between \
+             RAID 6 and three copies; leave it out",
             named(name),
             level.name(),
             counted(drives.len() as u64, "drive"),
@@ -311,7 +313,7 @@ impl Verb for VolumeReplaceAsk {
         let new = self.with.display();
         let said = match (figure(&opened, "repaired_roles"), &opened.already[..]) {
             (0, [_, ..]) => {
-                format!("{new} is already a drive of the volume, and has all of its data.")
+                format!("{new} is already a drive of the volume and has all of its data.")
             }
             (mended, _) => format!(
                 "{new} is a drive of the volume now; {} {} restored.",
@@ -388,7 +390,7 @@ fn grown(before: &Opened, opened: &Opened) -> String {
 fn limit(opened: &Opened) -> String {
     let lacks = |bytes: u64| counted(bytes, "byte");
     match &opened.too_small[..] {
-        [] => "It has too few drives for its level.".into(),
+        [] => "The volume has too few drives for its level.".into(),
         [(number, bytes)] => format!("Drive {number} is too small by {}.", lacks(*bytes)),
         [(_, first), rest @ ..] if rest.iter().all(|(_, bytes)| bytes == first) => {
             let numbers: Vec<String> =

@@ -37,7 +37,7 @@ pub(super) struct Limits<'a> {
     pub(super) length: Option<Nanos>,
 }
 
-/// Why a run ended before its workload did.
+/// The reason why a run ended before its workload did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Interrupted,

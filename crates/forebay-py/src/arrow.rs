@@ -33,8 +33,8 @@ pub(crate) struct Streamed {
 }
 
 impl Streamed {
-    /// Wraps `batches`. When they are exhausted, `end` receives the information that is only known
-    /// then.
+    /// Wraps `batches`. When they are exhausted, `end` receives information that is only known at
+    /// the end.
     pub(crate) fn new(batches: Batches, end: End) -> Streamed {
         Streamed { batches, end, records: 0 }
     }

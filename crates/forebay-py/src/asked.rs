@@ -67,7 +67,7 @@ fn inputs<V: Verb>() -> Vec<Input> {
     first
 }
 
-/// Returns whether an input may be passed as a positional argument. This includes the output file.
+/// Returns whether an input may be passed as a positional argument, as the output file may.
 fn is_by_place(input: &Input) -> bool {
     input.is_positional || input.name == "output"
 }
@@ -287,7 +287,7 @@ fn trace(
     names: Option<&Bound<'_, Trace>>,
 ) -> PyResult<TraceInput> {
     match Source::new(object, None, names)? {
-        // The verb has its own inputs that specify the format of a file.
+        // The verb has inputs of its own that specify the format of a file.
         Source::File(path, None) => Ok(path.into()),
         source if is_parsed => {
             drop(source);

@@ -91,7 +91,7 @@ pub(crate) fn view<'py, T: PyClass>(of: &Bound<'py, T>, what: &str) -> PyResult<
 #[pyclass(frozen, name = "Result", module = "forebay")]
 pub(crate) struct Simulation {
     answer: Py<PyDict>,
-    /// A sentence that names the policy with the least total time.
+    /// A sentence that names the policy with the shortest total time.
     #[pyo3(get)]
     headline: String,
     runs: RecordBatch,
@@ -180,7 +180,7 @@ impl Simulation {
         arrow::to_pandas(&arrow::PYARROW.open(slf)?)
     }
 
-    /// Plots the latency distributions by policy, reads beside writes; returns a matplotlib figure.
+    /// Plots the latency distributions by policy, reads next to writes; returns a matplotlib figure.
     /// Needs matplotlib and pyarrow.
     fn plot<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         view(slf, "plot")

@@ -68,8 +68,8 @@ fn iterated(reader: Reader, start: Option<Bytes>, stop: Option<Bytes>, values: b
 /// `OSError`, all others are available. With `read_only`, nothing is written. `Store.create` makes
 /// a new store. Close a store after use, or use a `with` statement.
 ///
-/// Keys and values are bytes or objects with the buffer protocol, which are copied; a key has at
-/// most 64 KiB, a value at most 64 MiB. A store may be shared between threads but not with forked
+/// Keys and values are bytes or objects with the buffer protocol, which are copied; a key may be up
+/// to 64 KiB long, a value up to 64 MiB. A store may be shared between threads but not with forked
 /// processes. `len` is not supported because counting keys requires reading all of them (`sum(1 for
 /// _ in store)`; `status()["records"]` also counts replaced and deleted records until they are
 /// merged away).
@@ -175,7 +175,7 @@ impl Store {
     }
 
     /// Puts all values of a mapping or of pairs and deletes the keys in `delete`, as one atomic
-    /// batch. A batch has at most 64 MiB.
+    /// batch. A batch may be up to 64 MiB long.
     #[pyo3(signature = (mapping, delete=None))]
     fn update(
         &self,
@@ -310,7 +310,8 @@ impl Store {
     }
 }
 
-/// A read-only view of a store as of one moment. Close it after use, or use a `with` statement.
+/// A read-only view of a store as of a single point in time. Close it after use, or use a `with`
+/// statement.
 #[pyclass(frozen, mapping, module = "forebay")]
 pub(crate) struct Snapshot(Mutex<Option<Reader>>);
 

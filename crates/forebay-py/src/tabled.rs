@@ -160,7 +160,7 @@ fn taken(column: &ArrayRef) -> Column {
     }
 }
 
-/// Returns for each row whether it has no value. The list is empty if all rows have one.
+/// Returns for each row whether its value is missing. The list is empty if no value is missing.
 fn missing(column: &dyn Array) -> Vec<bool> {
     match column.nulls().filter(|nulls| nulls.null_count() > 0) {
         Some(nulls) => nulls.iter().map(|is_valid| !is_valid).collect(),

@@ -26,7 +26,7 @@ pub(crate) struct Ended {
     pub(crate) notes: Notes,
 }
 
-/// The information known at the end, which the first reader that gets there stores.
+/// The information that is known at the end, stored by the first reader that gets there.
 pub(crate) type End = Arc<Mutex<Option<Ended>>>;
 
 /// A block-I/O trace. It is not held in memory: the file is read in batches each time its rows are

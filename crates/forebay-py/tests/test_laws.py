@@ -112,11 +112,11 @@ class Nearest(Fifo):
 
 BROKEN = [
     (Forgets, "each request is answered exactly once"),
-    (Shortens, "I/Os move exactly the bytes that are asked for; "),
-    (Hasty, "no read or write is answered before an I/O could have done it; "),
-    (Sleepy, "after a declined offer the wakeup lies ahead; at "),
-    (Dice, "the same calls have the same answers; dispatch at "),
-    (Nearest, "no request starves while others pass it; "),
+    (Shortens, "I/Os transfer exactly the requested bytes; "),
+    (Hasty, "no read or write is answered before an I/O could have served it; "),
+    (Sleepy, "after a policy declines to dispatch, its wakeup is in the future; at "),
+    (Dice, "the same calls return the same results; dispatch at "),
+    (Nearest, "no request starves while others overtake it; "),
 ]
 
 
@@ -159,7 +159,7 @@ def run(*words):
 def test_from_a_shell(tmp_path):
     kept = run(f"{EXAMPLE}:ShortestSeek", "--cases", 4)
     assert (kept.returncode, kept.stderr) == (0, "")
-    assert kept.stdout.endswith("keeps every law, on 4 workloads and beside a greedy stream\n")
+    assert kept.stdout.endswith("keeps every law, on 4 workloads and together with a greedy stream\n")
     path = tmp_path / "last.py"
     path.write_text(
         "class Last:\n"

@@ -255,8 +255,8 @@ def test_no_line_of_the_table_is_wider_than_120_columns():
 
 def test_what_cannot_be_reproduced_is_told(tmp_path, capsys):
     for words, said in (
-        (["nosuch"], "got no run.py there"),
-        ([str(tmp_path)], "got no run.py there"),
+        (["nosuch"], "has no run.py"),
+        ([str(tmp_path)], "has no run.py"),
         (["--page", str(tmp_path / "no/folder.html")], "No such file"),
     ):
         assert reproduce.main(words) == 2

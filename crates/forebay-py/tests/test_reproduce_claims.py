@@ -248,8 +248,8 @@ def test_a_paper_is_written_and_checked(paper, tmp_path):
     assert said == [
         "forebay: some: number: was borne out and is not borne out",
         "forebay: some: number: c from 95.0 to 80.0",
-        "forebay: some: table.md is not what comes out",
-        "forebay: some: claims.toml is not what comes out",
+        "forebay: some: table.md differs from the computed one",
+        "forebay: some: claims.toml differs from the computed one",
     ]
     assert 'verdict = "borne out"' in (paper / "claims.toml").read_text(), "nothing is written"
     again = run(*words)

@@ -171,7 +171,7 @@ def test_a_script_without_a_guard_is_told_and_keeps_nothing(tmp_path, small):
     script.write_text(sweep)
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert ended.returncode == 1 and ended.stderr.count("Traceback") == 1, ended.stderr
-    assert "forebay.Error: sweep: its processes end before they begin" in ended.stderr
+    assert "forebay.Error: sweep: its processes exit at once" in ended.stderr
     assert "if __name__ == '__main__'" in ended.stderr
     assert rows(tmp_path / "answers") == []
     guarded = sweep.replace("forebay.sweep", "if __name__ == '__main__': forebay.sweep")
@@ -354,7 +354,7 @@ def test_ctrl_c_keeps_what_is_answered(tmp_path):
             break
         # This process had to wait for a processor, so all cells were answered before.
     assert returncode == 130, said
-    assert said == "forebay.sweep: stopped; what was answered is kept\n"
+    assert said == "forebay.sweep: stopped; all answers so far are kept\n"
     kept = len(rows(output))
     assert 0 < kept < 40 and not list(output.glob(".*"))
     found = forebay.sweep(many(40), TERASORT, output=output, processes=2)
@@ -383,8 +383,8 @@ def test_what_cannot_be_asked_is_said_before_anything_is(tmp_path):
     output = tmp_path / "answers"
     for grid, why in [
         ({"simulat": {}}, "expected one of: simulate"),
-        ({}, "nothing to ask"),
-        ({"cache": {"sizes_mib": {1, 2}}}, "expected what JSON can hold"),
+        ({}, "no questions"),
+        ({"cache": {"sizes_mib": {1, 2}}}, "expected values that JSON can represent"),
     ]:
         with pytest.raises(forebay.Error, match=why):
             forebay.sweep(grid, TERASORT, output=output)

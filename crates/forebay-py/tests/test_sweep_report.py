@@ -63,14 +63,14 @@ def test_a_page_of_a_sweep(tmp_path):
     report(found, tmp_path / "sweep.html")
     body, said = read(tmp_path / "sweep.html")
     assert "8 cells about 2 traces (4 of simulate, 4 of plan): 4 have an answer, 4 failed." in said
-    assert len(cells_of(body, "What simulate found")) == len(cells_of(body, "What plan found")) == 2
+    assert len(cells_of(body, "Results of simulate")) == len(cells_of(body, "Results of plan")) == 2
     failures = cells_of(body, "What failed")
     assert len(failures) == 4 and all(line[0] == "missing.parquet" for line in failures)
     assert found.failed()[0]["error"] in said
     # The figures equal those of the verbs. The capacity for a promise is in a list with one
     # element.
     planned = forebay.plan_capacity(TERASORT, within=["20ms"], fraction=[0.99])["rows"][0]["capacity_iops"]
-    assert f"{planned:,}\u00a0IOPS".replace(",", "\u202f") in [line[-1] for line in cells_of(body, "What plan found")]
+    assert f"{planned:,}\u00a0IOPS".replace(",", "\u202f") in [line[-1] for line in cells_of(body, "Results of plan")]
     # A report made from the folder alone is the same.
     report(tmp_path / "answers", tmp_path / "folder.html", figure="capacity_iops", along="fraction")
     body, said = read(tmp_path / "folder.html")
@@ -137,7 +137,7 @@ def test_every_cell_counts_once_and_a_later_answer_takes_a_failure_s_place(tmp_p
     assert _told([_flat(one) for one in _rows(tmp_path)], None, None)["verdict"] == "Some cells failed"
     kept(tmp_path, [row("cache", {}, {"accesses": 2}, cell="c", notes=["a thin trace"])])
     told = _told([_flat(one) for one in _rows(tmp_path)], None, None)
-    assert told["verdict"] == "All cells are answered" and told["headline"].startswith("All 2 cells about 1 trace have")
+    assert told["verdict"] == "All cells have an answer" and told["headline"].startswith("All 2 cells about 1 trace have")
     assert told["cautions"] == ["a thin trace (1 cell)"]
     (table,) = told["tables"]
     assert table["heads"] == ["trace", "block", "blocks used"] and len(table["rows"]) == 2
@@ -148,7 +148,7 @@ def test_parameters_of_every_kind_are_shown(tmp_path):
     rows = [row("cache", kinds | {"n": n}, {"accesses": int(n)}) for n in (False, True)]
     report(kept(tmp_path / "answers", rows), tmp_path / "page.html", along="n")
     body, said = read(tmp_path / "page.html")
-    cells = dict(zip(["trace", *kinds], cells_of(body, "What cache found")[0], strict=False))
+    cells = dict(zip(["trace", *kinds], cells_of(body, "Results of cache")[0], strict=False))
     shown = {"yes": "true", "none": "null", "list": "[64, 256]", "table": '{"a": 1}', "whole": "3", "part": "0.5"}
     assert shown.items() <= cells.items() and "cache: blocks used over n" in said
 
@@ -183,7 +183,7 @@ def test_what_does_not_fit_is_said(tmp_path):
     assert len(told["curve"]["lines"]) == 12 and told["curve"]["lines"][3]["points"][2] == [2, 6]
     assert "The picture shows 12 of 20 combinations of m." in told["findings"]
     (table,) = told["tables"]
-    assert len(table["rows"]) == 200 and table["told"] == "240 cells. The first 200 are shown; to_pyarrow() has all."
+    assert len(table["rows"]) == 200 and table["told"] == "240 cells. The first 200 are shown; to_pyarrow() returns all."
     words = [_flat(row("cache", {"m": f"m{n}"}, {"accesses": n + 1})) for n in range(30)]
     told = _told(words, None, None)
     assert [bar["size"] for bar in told["bars"]["bars"]] == list(range(1, 25))
@@ -227,4 +227,4 @@ def test_what_cannot_be_shown_or_written_is_said(tmp_path):
         report(Path(answers), page)
     page.write_text("<!doctype html>old")
     report(Path(answers), page)
-    assert "The cell has its answer" in page.read_text()
+    assert "The cell has an answer" in page.read_text()

@@ -46,7 +46,7 @@ def test_simulate_with_flash(answer, trace):
     assert hybrid["placement"]["offloaded_requests"] > 0 and cfq["placement"] == {}
     assert hybrid["write_amplification"] >= 1 and cfq["write_amplification"] is None
     assert result.to_polars()["erases"].to_list() == [hybrid["erases"], None]
-    with pytest.raises(forebay.Error, match="expected one in addition to the disk; name it as the flash"):
+    with pytest.raises(forebay.Error, match="expected one in addition to the disk; specify it as the flash"):
         forebay.simulate(trace, device="sata250", policy="cache")
     with pytest.raises(ValueError, match="disks: got '0', expected a number from 1 to 256"):
         forebay.simulate(trace, device="sata250", policy="noop", disks=0)
@@ -173,7 +173,7 @@ def test_plan_power(answer, trace):
         forebay.plan_power(trace, off_w=50)
     with pytest.raises(forebay.Error, match="spins up"):
         forebay.plan_power(trace, epoch="3s")
-    with pytest.warns(forebay.TraceWarning, match="one epoch only"):
+    with pytest.warns(forebay.TraceWarning, match="only one epoch"):
         forebay.plan_power(trace)
 
 

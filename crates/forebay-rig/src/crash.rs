@@ -1,5 +1,5 @@
-//! Lanes in memory that perform I/Os in any order, fail some of them, and lose power; for the third
-//! driver.
+//! Lanes in memory that perform I/Os in any order, fail some of them, and lose power. They are used
+//! by the third driver, which tests durability.
 //!
 //! A device performs some sectors of an I/O when it receives the I/O and the others when the I/O
 //! ends, in an order determined by the seed. A policy that relies on an order that is not
@@ -40,10 +40,11 @@ pub struct Troubles {
     pub gone: Vec<(Lane, u64)>,
     /// The pass after which the power is cut.
     pub cut_after: Option<u64>,
-    /// The data that devices falsely report as durable. A law that still holds then checks nothing.
+    /// The kind of data that devices falsely report as durable. If a test of a law passes
+    /// nevertheless, the test checks nothing.
     pub lies: Option<Lie>,
-    /// The only occasion on which devices lie, counting those on which it makes a difference; None
-    /// for all occasions.
+    /// The only occasion on which devices lie, counting occasions on which lying makes a
+    /// difference; None to lie on all occasions.
     pub lies_at: Option<u64>,
 }
 
@@ -66,7 +67,7 @@ struct Flying {
     data: Vec<u8>,
     /// For each sector, whether it was transferred when the device received the I/O.
     early: Vec<bool>,
-    /// The mark of a flush: the writes before it are covered.
+    /// The position of a flush: it covers the writes before this position.
     mark: u64,
 }
 
@@ -255,7 +256,7 @@ impl Crash {
         (one_in > 0 && self.below(one_in) == 0).then_some(Fault::Media)
     }
 
-    /// Returns whether a lane lies on this occasion, on which it makes a difference.
+    /// Returns whether a lane lies now; called only when lying makes a difference.
     fn lies(&mut self, lie: Lie) -> bool {
         let chance = self.chances;
         let is_asked = self.troubles.lies == Some(lie);

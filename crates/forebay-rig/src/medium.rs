@@ -1,4 +1,4 @@
-//! The content of an emulated device that can lose power: what was written, and what of it
+//! The content of an emulated device that can lose power: the data written, and the part of it that
 //! survives.
 //!
 //! A write is *loose* until a flush that began after it has ended, unless the write itself was

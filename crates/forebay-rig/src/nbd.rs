@@ -181,7 +181,8 @@ impl Client {
         self.try_request(kind, cookie, at, data).unwrap();
     }
 
-    /// Sends a request like [`request`](Self::request). Fails if the server has closed the connection.
+    /// Sends a request like [`request`](Self::request). Fails if the server has closed the
+    /// connection.
     pub fn try_request(
         &mut self,
         kind: (u16, u16),

@@ -20,16 +20,16 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until no process has locked these files. On a busy machine, the kernel takes long to release
-/// the files of a killed process that used io_uring.
+/// Waits until no process has locked these files. On a busy machine, the kernel takes long to
+/// release the files of a killed process that used io_uring.
 #[track_caller]
 pub fn wait_until_free(files: &[PathBuf]) {
     let is_free = |path| File::open(path).is_ok_and(|file: File| file.try_lock().is_ok());
     wait_until("files of a killed process stay in use", || files.iter().all(is_free));
 }
 
-/// Returns whether one of a few attempts succeeds, for behavior that shows only in wall time: a
-/// thread that has to wait for a processor may spoil one attempt, but hardly all.
+/// Returns whether one of a few attempts succeeds, for behavior that can be tested only in wall
+/// time: a delayed thread may spoil one attempt, but rarely all of them.
 pub fn one_succeeds(attempt: impl FnMut() -> bool) -> bool {
     std::iter::repeat_with(attempt).take(5).any(|is_success| is_success)
 }

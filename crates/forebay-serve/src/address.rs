@@ -148,7 +148,8 @@ impl Address {
                             // The file was left behind by a server that was killed.
                             std::fs::remove_file(path).map_err(|error| {
                                 unfit(format!(
-                                    "{told}: cannot remove the socket of an earlier server: {error}"
+                                    "{told}: cannot remove the stale socket of an earlier server: \
+                                     {error}"
                                 ))
                             })?;
                         }
@@ -167,7 +168,7 @@ impl Address {
 }
 
 impl Address {
-    /// Rejects an address at which the server cannot listen, whatever else listens there.
+    /// Rejects an address at which the server could not listen even if the address were free.
     ///
     /// # Errors
     /// A socket's path is invalid, or another machine can reach the address.
@@ -184,8 +185,8 @@ impl Address {
         let most = PATH_MAX - (control::beside(path).as_os_str().len() - bytes);
         if bytes > most {
             return Err(unfit(format!(
-                "{told}: got a path of {bytes} bytes for a socket, expected at most {most}; name a \
-                 shorter one"
+                "{told}: got a socket path of {bytes} bytes, expected at most {most}; use a shorter \
+                 path"
             )));
         }
         // A folder that may not be listed may still be used.
@@ -223,7 +224,7 @@ impl Address {
     fn is_of(&self, socket: &OwnedFd) -> bool {
         match (Address::of(socket), self) {
             (Some(Address::Unix(there)), Address::Unix(path)) => {
-                // Both may name the same file differently.
+                // Symbolic links and relative paths can give one file two names.
                 there == *path || identity(&there).is_some() && identity(&there) == identity(path)
             }
             (Some(there), _) => there == *self,
@@ -243,7 +244,7 @@ impl Address {
     /// clients that connect to them would wait forever.
     ///
     /// # Errors
-    /// There is such a socket.
+    /// The parent process opened a socket at another address.
     pub(crate) fn refuse_other_inherited(listen: &[Address]) -> Result<(), Error> {
         let mut sockets = INHERITED.lock().unwrap_or_else(PoisonError::into_inner);
         refuse_others(sockets.get_or_insert_with(inherited_sockets), listen)
@@ -281,8 +282,8 @@ fn refuse_others(sockets: &[OwnedFd], listen: &[Address]) -> Result<(), Error> {
     let got = Address::of(other).map_or_else(|| "another socket".into(), |other| shown(&other));
     let expected = listen.iter().map(shown).collect::<Vec<_>>().join(" and ");
     Err(unfit(format!(
-        "the socket unit (LISTEN_FDS) listens at {got}, but the server is to listen at {expected}; \
-         use the same address in both"
+        "the socket unit (LISTEN_FDS) listens at {got}, but the server is configured to listen at \
+         {expected}; use the same address for both"
     )))
 }
 
@@ -344,7 +345,7 @@ impl ListeningSocket {
     }
 }
 
-/// Ends a wait for clients from another thread, whatever has become of the socket's file.
+/// Stops waiting for clients from another thread, even if the socket's file has been removed.
 pub(crate) struct Stopper(OwnedFd);
 
 impl Stopper {
@@ -467,7 +468,7 @@ mod tests {
         let other = Address::Unix(folder.path().join("other"));
         let said = refuse_others(&sockets[..1], &[other]).unwrap_err().to_string();
         assert!(
-            said.contains("but the server is to listen at") && said.contains("/other"),
+            said.contains("but the server is configured to listen at") && said.contains("/other"),
             "{said}"
         );
     }

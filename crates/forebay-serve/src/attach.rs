@@ -74,7 +74,7 @@ pub struct Attached {
     socket: Option<OwnedFd>,
     /// When the connection ended.
     lost: Instant,
-    /// Whether the user has been told that there is no server.
+    /// Whether the user has already been notified that there is no server.
     is_reported: bool,
     progress: Progress,
     /// The thread that sets the scheduler; the kernel makes it wait for outstanding requests.
@@ -108,7 +108,7 @@ impl Progress {
 /// What happened to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttachEvent {
-    /// Nothing happened.
+    /// No change.
     Nothing,
     /// A message for the user.
     Said(String),
@@ -197,7 +197,7 @@ impl Attached {
     /// Waits for at most `tick`, and reconnects the device if its connection has ended.
     ///
     /// # Errors
-    /// The export has changed, or the driver refuses.
+    /// The export has changed, or the driver rejected the new connection.
     pub fn turn(&mut self, tick: Duration) -> Result<AttachEvent, Error> {
         if !is_connected(self.index) {
             return Ok(AttachEvent::Over);
@@ -223,7 +223,7 @@ impl Attached {
         }
     }
 
-    /// If the server answers, gives the driver a new connection.
+    /// Gives the driver a new connection if the server accepts connections again.
     fn reconnect(&mut self) -> Result<AttachEvent, Error> {
         let shown = self.asked.device.display();
         let Ok(Connected { socket, export }) = connect(&self.asked.server, &self.asked.export)

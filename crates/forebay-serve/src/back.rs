@@ -1,5 +1,4 @@
-//! A back that has been opened: its targets or models as lanes, and the policies that can be used
-//! with them.
+//! An opened back: its targets or models as lanes, and the policies that can serve them.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -42,12 +41,12 @@ pub(crate) struct Opened {
 /// Builds the policies of a back.
 #[derive(Clone)]
 pub(crate) enum Policies {
-    /// For a disk whose flash may contain newer data.
+    /// A disk whose flash may contain newer data.
     Placed(DeviceSet, Pairing),
-    /// For a disk whose blocks are rearranged.
+    /// A disk whose blocks are rearranged.
     Rearranged(DeviceSet, Laid),
-    /// For a volume. If an earlier policy lost acknowledged writes, the number is the only stream
-    /// that has been told so.
+    /// A volume. If an earlier policy lost acknowledged writes, the number is the only stream that
+    /// has been notified of the loss.
     Volume(Shape, Option<u32>),
 }
 
@@ -63,7 +62,8 @@ impl Policies {
     /// Builds the policy of a back.
     ///
     /// # Errors
-    /// The message names the policy as it is configured, without what the server puts above it.
+    /// The message names the policy as it is configured, without the layers that the server adds
+    /// above it.
     pub(crate) fn build_for(&self, back: &Back) -> Result<AnyPolicy, Error> {
         self.build(&back.shaped()?).map_err(|error| match self.build(&back.policy) {
             Err(inner) => unfit(format!("'{}': policy: {inner}", back.name)),
@@ -96,7 +96,8 @@ impl Policies {
             return Ok(policy);
         }
         Err(unfit(format!(
-            "'{spec}': got a shaper that needs several servers of its own rates, expected one that shares one disk"
+            "'{spec}': got a shaper that needs several servers with their own rates, expected a \
+             shaper for a single disk"
         )))
     }
 }
@@ -128,7 +129,7 @@ impl Policies {
     }
 
     /// Returns the policies for the successor of `policy`: if writes were lost, the successor
-    /// reports that to all streams except `knows`.
+    /// reports that to all streams except `knows`, which has been notified already.
     pub(crate) fn after(self, policy: &AnyPolicy, knows: u32) -> Policies {
         let lost = |gauge: &Gauge| gauge.name == "losses" && gauge.value > 0.0;
         match self {
@@ -139,8 +140,8 @@ impl Policies {
         }
     }
 
-    /// Adds drives that joined a volume while it was served, and forgets those that have left; with
-    /// `members` if they are known.
+    /// Adds drives that joined a volume while it was served, and removes those that left. `members`
+    /// are the drive numbers now in the volume; if it is empty, they are unknown.
     pub(crate) fn resized(mut self, drives: &[JoinedDrive], members: &[u8]) -> Policies {
         if let Policies::Volume(shape, _) = &mut self {
             drives.iter().for_each(|it| shape.joined(it.lane.into(), it.number, it.cells));
@@ -158,8 +159,8 @@ impl Policies {
         !matches!(self, Policies::Placed(..))
     }
 
-    /// Returns whether a trim under `spec` leaves zeros. It does not on a volume, nor if the flash
-    /// may contain the old data.
+    /// Returns whether a trim under `spec` leaves zeros. Volumes do not guarantee zeros, and
+    /// neither does a disk whose flash may contain the old data.
     pub(crate) fn trims_to_zero(&self, spec: &str) -> bool {
         self.answers_when_done(spec)
     }
@@ -258,7 +259,8 @@ impl Opened {
         mut found: FoundVolume,
         close: impl FnOnce(Vec<Target>) -> Closed,
     ) -> Result<Opened, Error> {
-        // The interrupted command can open these drives when it is given again.
+        // Do not open drives that were joining; the interrupted command opens them when it is
+        // repeated.
         found.leave_out(&opened.joining);
         let policies = Policies::Volume(found.shape().with_vacant_lanes(), None);
         let told = [opened.told(drives), found.notes].concat();
@@ -384,16 +386,16 @@ fn notes(targets: &[Target]) -> Vec<String> {
 pub(crate) struct ExportRoom {
     bytes: u64,
     block_bytes: u32,
-    /// The size of the disk in whole blocks, which may have more than that.
+    /// The exportable size of the disk, in whole blocks. The disk may be larger.
     disk_bytes: u64,
-    /// Whether all of a larger disk would be available.
+    /// Whether exports may use the additional bytes if the disk grows.
     pub(crate) grows: bool,
 }
 
 impl ExportRoom {
-    /// Returns the same with more bytes.
+    /// Returns the same limits for a larger disk.
     pub(crate) fn with_bytes(self, bytes: u64) -> ExportRoom {
-        // An earlier order may be carried out after a later one.
+        // Orders may be executed out of order, so never shrink.
         let bytes = bytes.max(self.bytes);
         ExportRoom { bytes, disk_bytes: bytes, ..self }
     }
@@ -406,8 +408,8 @@ impl ExportRoom {
         self.bytes
     }
 
-    /// Returns the size of the disk in whole blocks, and how much larger that is than before; None if
-    /// it has not grown.
+    /// Returns the size of the disk in whole blocks, and how much larger that is than before; None
+    /// if it has not grown.
     pub(crate) fn grown(self, path: &Path) -> Option<(u64, u64)> {
         let end = || File::open(path)?.seek(SeekFrom::End(0));
         let block = u64::from(self.block_bytes);
@@ -446,7 +448,7 @@ impl ExportRoom {
             }
             if name.len() > NAME_MAX || description.len() > NAME_MAX {
                 return Err(unfit(format!(
-                    "export '{name:.40}...': got more than {NAME_MAX} bytes of name"
+                    "export '{name:.40}...': got a name of more than {NAME_MAX} bytes"
                 )));
             }
             Ok(Export {

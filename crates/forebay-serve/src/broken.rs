@@ -10,9 +10,10 @@ use crate::figures::ExportFigures;
 const MINUTE: Nanos = Nanos::from_millis(60_000);
 /// A promise is broken if more than this share of the requests that it covers is late.
 const LATE_SHARE: f64 = 0.01;
-/// The maximum number of late requests that counts as chance, however few requests there were.
+/// Up to this many late requests are attributed to chance, however few requests there were.
 const CHANCE_MAX: f64 = 8.0;
-/// The share of the capacity that small requests must reach. Less shows that it is too high.
+/// The share of the configured capacity that small requests must reach. A lower rate shows that the
+/// configured capacity is too high.
 const REACHED_SHARE: f64 = 0.8;
 
 /// The counts of an export's promised requests.
@@ -20,12 +21,12 @@ const REACHED_SHARE: f64 = 0.8;
 struct Counts {
     kept: u64,
     in_time: u64,
-    /// Covered requests that failed. They are not in time.
+    /// Covered requests that failed. Failed requests do not count as in time.
     failed: u64,
-    /// Outstanding requests that are late already.
+    /// Outstanding requests that are already late.
     overdue: u64,
-    /// The small requests that the promise owed while others waited, and those that were served
-    /// then.
+    /// The number of small requests that the promise entitled the export to while its requests
+    /// waited, and the number served in that time.
     owed: f64,
     received: f64,
     requests: u64,
@@ -66,7 +67,7 @@ impl Counts {
         let is_new =
             self.kept < before.kept || self.in_time < before.in_time || late(self) < late(before);
         let promised = if is_new { Counts::default() } else { before };
-        // A new policy counts what it owes from 0.
+        // After a policy change, the count of owed requests restarts from 0.
         let is_new = self.owed < before.owed || self.received < before.received;
         let owing = if is_new { Counts::default() } else { before };
         Counts {
@@ -104,14 +105,15 @@ impl Counts {
     }
 }
 
-/// Returns whether an export received less than its promise owed while its requests waited. `covered`
-/// requests may just have begun to wait.
+/// Returns whether an export received less than its promise owed while its requests waited. The
+/// last `covered` requests may have only just begun to wait.
 pub(crate) fn is_short(owed: f64, received: f64, covered: f64) -> bool {
     owed - received > allowed(owed) + covered
 }
 
-/// Returns how many of these requests may be missed. If there are few, chance may exceed the allowed
-/// share, so more are allowed: three standard deviations.
+/// Returns how many of `requests` may be late before the promise counts as broken: the allowed
+/// share plus three standard deviations, so that chance alone breaks no promise when there are few
+/// requests.
 fn allowed(requests: f64) -> f64 {
     let share = LATE_SHARE * requests;
     share.max((share + 3.0 * share.sqrt()).clamp(1.0, CHANCE_MAX))
@@ -130,8 +132,8 @@ pub(crate) struct BrokenPromises {
 }
 
 impl BrokenPromises {
-    /// Returns the promises that were broken in the last minute, or None if it has not ended. `gauges`
-    /// are those of the policy.
+    /// Returns the promises that were broken in the last minute, or None if it has not ended.
+    /// `gauges` are those of the policy.
     pub(crate) fn look<'a>(
         &mut self,
         now: Nanos,
@@ -157,7 +159,7 @@ impl BrokenPromises {
     }
 }
 
-/// Says what broke the promise of export `at`, if it was broken.
+/// Describes why the promise of export `at` was broken, if it was broken.
 fn why(
     exports: &[&ExportFigures],
     minute: &[Counts],
@@ -168,7 +170,8 @@ fn why(
     let is_short = is_short(counts.owed, counts.received, covered(exports[at]));
     let slow = too_slow(gauges);
     let rate = format!(
-        "while requests waited, {:.0} were served, counted as small ones, of {:.0} that are promised{}",
+        "while requests waited, only {:.0} of {:.0} promised ones were served, and long ones count \
+         as several{}",
         counts.received,
         counts.owed,
         reduced(gauges)
@@ -181,7 +184,7 @@ fn why(
     }
 }
 
-/// Says that the policy reduces promises, if it does.
+/// Describes how far the policy has reduced the promises, if it has.
 fn reduced(gauges: &[Gauge]) -> String {
     let pace = gauges.iter().find(|gauge| gauge.name == "pace_percent");
     match pace.map(|pace| pace.value).filter(|percent| *percent < 100.0) {
@@ -194,14 +197,14 @@ fn reduced(gauges: &[Gauge]) -> String {
     }
 }
 
-/// Says that the disk does less than `capacity_iops`, if small requests show it.
+/// States that the disk is slower than `capacity_iops`, if the rate of small requests shows that.
 fn too_slow(gauges: &[Gauge]) -> String {
     let of = |name| gauges.iter().find(|gauge| gauge.name == name).map(|gauge| gauge.value);
     match (of("capacity_iops"), of("small_iops")) {
         (Some(capacity), Some(measured)) if measured < capacity * REACHED_SHARE => format!(
-            "; the disk does {measured:.0} small requests per second, but capacity_iops is \
-             {capacity:.0}; set it to what the disk does with any workload (`forebay plan buy \
-             --configure`), or set capacity = \"measured\""
+            "; the disk serves {measured:.0} small requests per second, but capacity_iops is \
+             {capacity:.0}; set it to the rate that the disk reaches with any workload (`forebay \
+             plan buy --configure`), or set capacity = \"measured\""
         ),
         _ => String::new(),
     }
@@ -220,7 +223,7 @@ fn late(exports: &[&ExportFigures], minute: &[Counts], at: usize, slow: &str) ->
     let of = counted(kept + overdue, "kept request");
     let (what, why) = match failed {
         0 => (format!("{late} of {of} {was_late}"), neighbor(exports, minute, at) + slow),
-        // What failed says nothing about the disk's speed or about other exports.
+        // Failed requests show nothing about the disk's speed or about other exports.
         _ if failed >= late => {
             let others = if late > 0 { format!(", and {late} {was_late}") } else { String::new() };
             (format!("{failed} of {of} failed{others}"), "see the errors of its disk".into())
@@ -241,7 +244,7 @@ fn neighbor(exports: &[&ExportFigures], minute: &[Counts], at: usize) -> String 
     let busy = busy.filter(|other| !minute[*other].is_within_promise());
     let busiest = busy.max_by(|one, other| minute[*one].disk_s.total_cmp(&minute[*other].disk_s));
     let Some(other) = busiest else {
-        return "no other export was busy beyond its promise, so the disk does not answer, or \
+        return "no other export exceeded its promise, so the disk does not respond, or \
                 capacity_iops is too high"
             .into();
     };
@@ -319,10 +322,9 @@ mod tests {
         assert!(look(1, 0).is_empty() && look(61, 0).is_empty());
         assert_eq!(
             look(121, 1),
-            [
-                "1 of 1 kept request took longer than 10 ms (1 is still outstanding); no other export was busy beyond its promise, \
-                so the disk does not answer, or capacity_iops is too high"
-            ]
+            ["1 of 1 kept request took longer than 10 ms (1 is still outstanding); no other \
+                 export exceeded its promise, so the disk does not respond, or capacity_iops is \
+                 too high"]
         );
         assert_eq!(look(181, 1).len(), 1, "and for another minute");
         assert!(look(241, 0).is_empty());
@@ -365,12 +367,12 @@ mod tests {
         };
         assert_eq!(
             said(6000.0, 5900.0, &[]),
-            ["while requests waited, 5900 were served, counted as small ones, of 6000 that are \
-                 promised; 'batch' took 100 % of the disk's time in that minute, for 60.0 MB in \
+            ["while requests waited, only 5900 of 6000 promised ones were served, and long ones \
+                 count as several; 'batch' took 100 % of the disk's time in that minute, for 60.0 MB in \
                  6000 requests"]
         );
         let reduced = said(6000.0, 100.0, &paced).remove(0);
-        assert!(reduced.contains("promised (promises are reduced to 62 %, because"), "{reduced}");
+        assert!(reduced.contains("as several (promises are reduced to 62 %, because"), "{reduced}");
         // One in a hundred, what chance explains, and what has just begun to wait.
         for (owed, received) in [(6000.0, 5939.0), (100.0, 95.0), (3.0, 1.0), (6000.0, 9000.0)] {
             assert!(said(owed, received, &[]).is_empty(), "{received} of {owed}");
@@ -413,7 +415,7 @@ mod tests {
         assert!(
             mixed.starts_with(
                 "500 of 2000 kept requests took longer than 10 ms, and 3 failed; no other"
-            ) && mixed.contains("the disk does 400 small"),
+            ) && mixed.contains("the disk serves 400 small"),
             "{mixed}"
         );
     }
@@ -455,7 +457,7 @@ mod tests {
         };
         assert!(
             said(77.6).contains(
-                "; the disk does 78 small requests per second, but capacity_iops is 1000"
+                "; the disk serves 78 small requests per second, but capacity_iops is 1000"
             )
         );
         assert!(said(950.0).ends_with("capacity_iops is too high"), "{}", said(950.0));

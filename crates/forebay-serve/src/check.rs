@@ -1,4 +1,5 @@
-//! Checks a configuration as a start does, without locking or changing anything.
+//! Checks a configuration in the same way as starting a server does, but without locking or
+//! changing anything.
 
 use crate::back::Opened;
 use crate::devices::Devices;
@@ -13,7 +14,7 @@ impl Config {
     /// may be in use and files locked, because another server may use the same configuration.
     ///
     /// # Errors
-    /// A start would be refused.
+    /// The server could not be started with this configuration.
     pub fn check(&self) -> Result<Vec<String>, Error> {
         self.refuse()?;
         let mut lines = self.summary()?;
@@ -26,7 +27,7 @@ impl Config {
         Ok(lines)
     }
 
-    /// Rejects what is wrong whatever the disks contain.
+    /// Rejects mistakes that do not depend on the contents of the disks.
     ///
     /// # Errors
     /// The configuration is invalid.
@@ -47,7 +48,8 @@ impl Config {
         match self.listen.contains(&Address::Tcp(metrics)) {
             false => Ok(()),
             true => Err(unfit(format!(
-                "metrics: got {metrics}, which is also the address for clients (tcp), expected another port"
+                "metrics: got {metrics}, which is also the address for clients (tcp), expected a \
+                 different port"
             ))),
         }
     }

@@ -1,5 +1,5 @@
-//! Checks the labels of a volume's drives. Drives are only read, and not locked, so that a volume can
-//! be checked while it is served.
+//! Checks the labels of a volume's drives. Drives are only read, and not locked, so that a volume
+//! can be checked while it is served.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ use crate::error::{Error, unfit};
 /// A path with the label found there, or why there is none.
 struct Labelled(PathBuf, Result<Label, String>);
 
-/// Checks the labels of the volume `name` on these drives. Returns remarks on problems with which it
-/// may still start.
+/// Checks the labels of the volume `name` on these drives. Returns remarks on problems with which
+/// it may still start.
 ///
 /// # Errors
 /// The volume cannot start.
@@ -29,8 +29,8 @@ pub(crate) fn check(name: &str, drives: &[PathBuf]) -> Result<Vec<String>, Error
     let Some(of) = largest(&drives) else {
         let first = drives.first().map_or_else(PathBuf::new, |Labelled(path, _)| path.clone());
         return Err(wrong(format!(
-            "{} has no label, nor has any other; expected the drives of a volume (`forebay volume \
-             create` creates one)",
+            "{} has no label, and neither has any other drive; expected the drives of a volume \
+             (`forebay volume create` creates one)",
             first.display()
         )));
     };
@@ -52,7 +52,7 @@ pub(crate) fn check(name: &str, drives: &[PathBuf]) -> Result<Vec<String>, Error
                 members.push((number, path));
             }
             Ok(label) => remarks.push(format!(
-                "{} is a drive of another volume, {:016x}, and will not be used",
+                "{} is a drive of another volume, {:016x}, and is not used",
                 path.display(),
                 label.geometry.volume
             )),
@@ -67,8 +67,8 @@ pub(crate) fn check(name: &str, drives: &[PathBuf]) -> Result<Vec<String>, Error
         .collect())
 }
 
-/// Describes the drives that are missing, if any. A label says how many drives the volume was created
-/// with.
+/// Describes the drives that are missing, if any. Each label contains the number of drives with
+/// which the volume was created.
 fn missing(of: &Label, present: usize) -> Option<String> {
     let created = usize::from(of.geometry.lanes);
     let gone = created.checked_sub(present).filter(|gone| *gone > 0)? as u64;
@@ -143,7 +143,10 @@ mod tests {
         assert!(twice.starts_with("refused: ") && twice.contains("so one is a copy"), "{twice}");
         let empty = folder.drives("c", 2, 32 << 20);
         let none = said(&empty);
-        assert!(none.starts_with("refused: ") && none.contains("has no label, nor has"), "{none}");
+        assert!(
+            none.starts_with("refused: ") && none.contains("has no label, and neither has"),
+            "{none}"
+        );
         let unlabelled = said(&[&one[..5], &empty[..1]].concat());
         assert!(unlabelled.contains("will not be used: it has no Forebay label"), "{unlabelled}");
     }

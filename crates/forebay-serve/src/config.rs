@@ -44,7 +44,7 @@ pub struct Back {
     pub depth: u32,
     /// The I/O driver; by default io_uring if it is available.
     pub driver: Option<Driver>,
-    /// Whether I/O goes through the page cache.
+    /// Whether I/O uses the page cache.
     pub page_cache: bool,
     /// Whether nothing may be written to the disks.
     pub read_only: bool,
@@ -53,8 +53,8 @@ pub struct Back {
     /// What the policy treats as a stream: by default connections. If an export has a promise or a
     /// weight, they are then clients of their exports.
     pub streams: Option<Streams>,
-    /// The disk's capacity in requests per second, whatever their kind. The promises are checked
-    /// against it.
+    /// The disk's capacity in requests per second, for any mix of reads and writes. The sum of the
+    /// promises must not exceed it.
     pub capacity_iops: Option<u64>,
     /// Whether promises are reduced to the measured capacity of the disk.
     pub measures_capacity: bool,
@@ -62,7 +62,7 @@ pub struct Back {
     pub blocks: Blocks,
     /// How often the whole volume is read and repaired; None for never.
     pub scrub: Option<Scrub>,
-    /// The file for a trace of clients' requests. It is complete when the server has ended.
+    /// The file for a trace of clients' requests. The file is complete once the server has stopped.
     pub trace: Option<PathBuf>,
     /// The file for a trace of the disks' I/Os.
     pub trace_issued: Option<PathBuf>,
@@ -83,8 +83,8 @@ impl Scrub {
     /// The time that checks are counted from, since 1970: the first Sunday, at 01:00 UTC.
     const FIRST: Nanos = Nanos::from_secs((3 * 24 + 1) * 3600);
 
-    /// Returns when the first check after `since_1970` begins. This does not depend on when the server
-    /// was started, so that a server that is often restarted still checks its volumes.
+    /// Returns when the first check after `since_1970` begins. This does not depend on when the
+    /// server was started, so that a server that is often restarted still checks its volumes.
     pub(crate) fn next_after(self, since_1970: Nanos) -> Nanos {
         let every = self.every.0.max(1);
         let phase = Scrub::FIRST.0 % every;
@@ -370,7 +370,8 @@ impl Back {
         Ok(spec)
     }
 
-    /// Rejects a policy that does not exist or has invalid parameters, in terms of the configuration.
+    /// Rejects a policy that does not exist or has invalid parameters, in terms of the
+    /// configuration.
     pub(crate) fn refuse_unknown_policy(&self) -> Result<(), Error> {
         // Placements and arrays cannot be built here, because they need their devices.
         if is_placement(&self.policy) || is_array(&self.policy) {
@@ -430,10 +431,10 @@ impl Back {
         !is_placement(&self.policy) && !is_shaper(name)
     }
 
-    /// Returns what the policy treats as a stream.
+    /// Returns what the policy treats as a stream: connections or exports.
     pub fn who(&self) -> Streams {
         match self.streams.unwrap_or(Streams::Connections) {
-            // One additional number is for the server's own requests.
+            // Reserve one more number for the server's own requests.
             Streams::Connections if self.is_shaped() => {
                 Streams::ConnectionsOf(self.exports.len() as u32 + 1)
             }

@@ -14,13 +14,14 @@ use crate::request_memory::RequestMemory;
 
 /// The number of bytes to receive at a time, in addition to the remaining bytes of a long write.
 const INBOX_BYTES: u32 = 128 << 10;
-/// The number of bytes to receive after a long write, which is one of at least [`LONG_BYTES`].
+/// How many bytes to receive at a time after a write of at least [`LONG_BYTES`].
 const INBOX_SHORT_BYTES: u32 = 4 << 10;
 const LONG_BYTES: u32 = 64 << 10;
 /// The maximum number of a client's requests in flight and unsent answers. At this number, no more
 /// input is read from the client.
 const REQUESTS_MAX: u32 = 256;
-/// The maximum number of bytes in these requests and answers, unless a single one is larger.
+/// The maximum number of bytes in a client's requests and answers, unless a single request is
+/// larger.
 const HELD_MAX: u64 = 64 << 20;
 /// The maximum number of bytes of answers sent at a time.
 const SEND_MAX: u64 = 4 << 20;
@@ -54,7 +55,7 @@ pub(crate) struct Payload {
 
 /// The next item in a connection's input.
 pub(crate) enum Next {
-    /// A request; if it is a write, its data follows.
+    /// A request header; the data follows if it is a write.
     Request(Header),
     /// Bytes that are not a request.
     Foreign,
@@ -65,10 +66,11 @@ pub(crate) enum Next {
 pub(crate) struct Connection {
     pub(crate) agreed: Agreed,
     pub(crate) stream: u32,
-    /// The number of the connection among those to its export, and its name in traces.
+    /// The connection's number among the connections to its export, and its name in traces.
     pub(crate) number: u32,
     pub(crate) name: Arc<str>,
-    /// For a device of this machine, the requests that wait to be taken; None for a socket.
+    /// For a device of this machine, the requests that have not been accepted yet; None for a
+    /// socket.
     pub(crate) device: Option<VecDeque<UblkRequest>>,
     inbox: Buf,
     /// The range of received but unprocessed bytes in the inbox.
@@ -94,19 +96,20 @@ pub(crate) struct Connection {
     pub(crate) starving: Option<Header>,
     /// When that request began to wait.
     starving_since: Nanos,
-    /// Whether the client held no memory when that request began to wait.
+    /// Whether the client held no memory when its request began to wait.
     is_hungry: bool,
     /// The time since which the client has not continued a transfer that it began.
     pub(crate) stalled: Option<Nanos>,
     /// The memory in use for the client's requests and answers.
     held_bytes: u64,
-    /// Whether that memory was taken for an export with a promise.
+    /// Whether the client's memory is charged to the reserve for exports with promises.
     is_promised: bool,
     memory: RequestMemory,
     replies: VecDeque<Reply>,
     /// The number of bytes being sent.
     sending: Option<u64>,
-    /// The buffers being sent. A buffer that counts toward the client's memory has its length.
+    /// The buffers being sent. The length is given for buffers that count toward the client's
+    /// memory.
     sent: Vec<(Buf, Option<u32>)>,
     pieces: Vec<Piece>,
     heads: Vec<u8>,
@@ -282,8 +285,8 @@ impl Connection {
             pool.view_mut(all).copy_within(self.from as usize.., 0);
             (self.from, self.to) = (0, left);
         }
-        // After a long write, another one is likely. Everything that the inbox receives after its
-        // header would have to be copied.
+        // After a long write, another long write is likely. Receive only a little, because any data
+        // that follows the next header in the inbox would have to be copied.
         let most = if self.writes_long { INBOX_SHORT_BYTES } else { INBOX_BYTES };
         (Piece { buf: self.inbox, at: left, len: most.max(left + 1) - left }, false)
     }

@@ -53,7 +53,7 @@ pub(crate) struct Control {
 
 impl Control {
     /// Starts accepting commands next to `socket`, on which this server listens. An existing
-    /// control socket is stale, because its server no longer owns `socket`, and is replaced.
+    /// control socket is replaced: it is stale, because this server now owns `socket`.
     pub(crate) fn start(socket: &Path, running: &Arc<Running>) -> Result<Control, Error> {
         let path = beside(socket);
         if std::fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_socket()) {

@@ -3,8 +3,8 @@
 //! The ublk driver remembers a device's mark, which is a hash of the device's disk and export. A
 //! server that is restarted after being killed therefore finds its device without a record of its
 //! own; the kernel holds outstanding requests until then. Only the devices of backs that answer a
-//! write once it is on the disk can be taken over. The other backs keep only what was flushed, so
-//! their devices fail with the server, and file systems notice.
+//! write once it is on the disk can be taken over. Other backs may lose writes that were not
+//! flushed, so their devices fail together with the server, and file systems see the error.
 
 // Allowed because this module uses signals from other threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -27,7 +27,8 @@ use crate::{Export, attach, kernel_scheduler};
 
 /// The maximum number of outstanding requests of a device.
 const DEPTH: u16 = 128;
-/// The length of the longest read or write in bytes.
+/// The maximum length of a write of zeros in bytes. It is lower than for trims, because a disk may
+/// have to write actual zeros.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
 /// The length of the longest discard in bytes.
 const DISCARD_BYTES_MAX: u32 = 1 << 30;
@@ -135,8 +136,8 @@ impl Devices {
         };
         if !self.control.has_limits(id, limits).map_err(failed)? {
             return Err(unfit(format!(
-                "{name}: waits for export '{}' with the size and block size that it had before; \
-                 restore them, or remove the device with `forebay detach {name}`",
+                "{name}: waits for export '{}' with its previous size and block size; restore \
+                 them, or remove the device with `forebay detach {name}`",
                 wanted.export.name
             ))
             .of(&wanted.back));
@@ -152,7 +153,7 @@ impl Devices {
                 }
                 Err(error) if error.kind() == ErrorKind::ResourceBusy => {
                     return Err(unfit(format!(
-                        "{name}: process {} serves it; stop that first",
+                        "{name}: process {} serves it; stop that process first",
                         info.server_pid
                     ))
                     .of(&wanted.back));
@@ -167,8 +168,8 @@ impl Devices {
         Ok(id)
     }
 
-    /// Returns the device with this mark, and deletes devices whose server was killed before they
-    /// were started.
+    /// Returns the device with this mark. Deletes devices whose server was killed before the device
+    /// was started.
     fn find(&mut self, mark: u64) -> Option<DeviceInfo> {
         // A device may disappear between the two calls.
         let infos = numbers().into_iter().filter_map(|id| self.control.info(id).ok());
@@ -183,8 +184,8 @@ impl Devices {
         others.into_iter().next()
     }
 
-    /// Removes the devices that nothing uses, while their requests are still served. The others
-    /// wait for the next server; returns a sentence about each of these.
+    /// Removes the devices that are not in use; their requests are served until then. Devices in
+    /// use wait for the next server; returns a sentence about each.
     pub(crate) fn stop(&mut self) -> Vec<String> {
         let mut said = Vec::new();
         for one in &mut self.started {
@@ -226,9 +227,7 @@ pub fn detach(device: &Path) -> Result<(), Error> {
     }
     let id = device.to_str().and_then(|name| name.strip_prefix("/dev/ublkb")?.parse().ok());
     let Some(id) = id else {
-        return Err(unfit(format!(
-            "{shown}: expected /dev/ublkb0 or /dev/nbd0, or another number"
-        )));
+        return Err(unfit(format!("{shown}: expected a device such as /dev/ublkb0 or /dev/nbd0")));
     };
     let mut control = Control::open().map_err(|error| unfit(refused(&error)))?;
     let info = control.info(id).map_err(|_| unfit(format!("{shown}: there is no such device")))?;
@@ -240,8 +239,8 @@ pub fn detach(device: &Path) -> Result<(), Error> {
     }
     if is_used(device) {
         return Err(unfit(format!(
-            "{shown}: is in use, for example mounted; unmount it first, for which its server may \
-             have to run"
+            "{shown}: is in use, for example mounted; unmount it first, which may require its server \
+             to run"
         )));
     }
     let failed = |error| unfit(format!("{shown}: it cannot be removed: {error}"));

@@ -10,12 +10,12 @@ use crate::back::keeps_data;
 use crate::driver::{Driver, PATIENCE};
 use crate::error::{Error, unfit};
 
-/// How often the number of blocks that are left is read.
+/// The interval at which progress is polled.
 const LOOKS: Duration = Duration::from_millis(250);
 
 impl Driver {
-    /// Makes the cache write all data that only its flash has to the disk, and cache nothing from
-    /// then on. Calls `progress` until that is done, or until it returns false.
+    /// Makes the cache write all data that exists only on its flash to the disk, and stop caching.
+    /// Calls `progress` until that is done, or until it returns false.
     ///
     /// # Errors
     /// The policy has no cache to drain.
@@ -24,7 +24,7 @@ impl Driver {
         progress: &mut dyn FnMut(Value) -> bool,
     ) -> Result<Value, Error> {
         if !keeps_data(&self.current().policy) {
-            return Err(unfit(format!("'{}': its disk has all data already", self.name)));
+            return Err(unfit(format!("'{}': all data is already on its disk", self.name)));
         }
         self.order_volume(VolumeOrder::Drain)?;
         let first = self.blocks_on_flash()?;
@@ -40,7 +40,7 @@ impl Driver {
         Ok(json!({ "blocks_left": left }))
     }
 
-    /// Returns the number of blocks that only the flash has.
+    /// Returns the number of blocks that exist only on the flash.
     fn blocks_on_flash(&self) -> Result<f64, Error> {
         let tally = self.tally(PATIENCE)?;
         let named = tally.gauges.iter().find(|gauge| gauge.name == "log_named");

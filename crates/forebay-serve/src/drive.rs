@@ -18,7 +18,8 @@ const LOOKS: Nanos = Nanos::from_millis(1000);
 pub(crate) struct Fronted<L> {
     pub(crate) lanes: L,
     pub(crate) front: Rc<RefCell<Front>>,
-    /// I/Os for clients that are gone. They end in the next pass without being performed.
+    /// I/Os of clients that have disconnected. They are completed in the next pass without being
+    /// performed.
     dropped: Vec<(Request, Nanos)>,
 }
 
@@ -80,14 +81,14 @@ impl<L: SocketLanes> Lanes for Fronted<L> {
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         let mut front = self.front.borrow_mut();
         front.send(&mut self.lanes);
-        // Do not wait if requests have already arrived.
+        // Poll instead of waiting if requests have already arrived.
         let goes_on = front.peek().is_some() || !self.dropped.is_empty();
         let until = match goes_on {
             true => Nanos::ZERO,
             false => front.looks_by().map_or(until, |looks_by| until.min(looks_by)),
         };
         drop(front);
-        // While I/Os are outstanding, a disk that does not answer must be noticed.
+        // While I/Os are outstanding, wake up regularly to detect a disk that does not respond.
         let until = match self.lanes.in_flight() {
             0 => until,
             _ => until.min(self.lanes.wall() + LOOKS),

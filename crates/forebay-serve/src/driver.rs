@@ -39,8 +39,8 @@ const RETRIES: Duration = Duration::from_secs(1);
 /// How long a page of figures waits for each driver. The page must arrive even if a disk hangs.
 pub(crate) const SOON: Duration = Duration::from_secs(5);
 
-/// How long a command waits for a driver's figures, or for a switch of its policy, which continues in
-/// the background afterwards. A driver may be busy for a while.
+/// How long a command waits for a driver's figures, or for a switch of its policy, which continues
+/// in the background afterwards. A driver may be busy for a while.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
 
 /// A back that is being served by a thread.
@@ -161,8 +161,9 @@ impl Driver {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over `next`, whose policy and exports are in use now. Files and traces may have changed
-    /// meanwhile; exports may not, because only a switch changes them.
+    /// Records that the policy and exports of `next` are in use. The files and traces of the
+    /// current back are kept, because they may have changed during the switch; exports change only
+    /// in switches.
     pub(crate) fn adopt(&self, next: Back) {
         let mut current = self.current();
         let Back { on, trace, trace_issued, .. } = current.clone();
@@ -174,8 +175,8 @@ impl Driver {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rejects a policy switch while a volume has no space for new data, because the next policy
-    /// writes when it is opened.
+    /// Rejects a policy switch while the volume has no space for new data, because opening a policy
+    /// writes.
     pub(crate) fn refuse_without_room(&self) -> Result<(), Error> {
         let tally = self.tally(PATIENCE)?;
         let lacks = |gauge: &Gauge| gauge.name == "lacks_room" && gauge.value > 0.0;
@@ -416,7 +417,7 @@ fn closed(failed: Option<(Op, Fault)>) -> Result<(), Error> {
         }
         (Op::Open, Fault::Media) => {
             "it could not be opened: its placement log is damaged, unreadable, or older than the \
-             disk's mark (docs/placement-log.md says what you can do)"
+             disk's mark (see docs/placement-log.md for what to do)"
         }
         (_, Fault::Full) => {
             return Err(Error::Disks(

@@ -11,7 +11,7 @@ pub enum Error {
     /// Invalid input that the user can correct.
     #[error("{0}")]
     Unfit(String),
-    /// The disks cannot store what must be written.
+    /// The disks have no space for data that must be written.
     #[error("{0}")]
     Disks(String),
     /// A target cannot be used.
@@ -68,7 +68,8 @@ impl Error {
             Error::System { .. } | Error::Disks(_) => false,
             Error::Volume(error) => error.is_input(),
             Error::Beside { at_start: true, .. } => true,
-            // When serving began, the file could be written, so this is not the user's mistake.
+            // The file was writable when the server started, so a later failure is not the user's
+            // mistake.
             Error::Beside { error, .. } => !matches!(**error, TraceError::Io { .. }),
             Error::Back { error, .. } => error.is_users(),
             _ => true,

@@ -24,8 +24,8 @@ pub struct Export {
 }
 
 impl Export {
-    /// Returns whether clients of this export can stay if it becomes `other`: it has the same range,
-    /// or has grown.
+    /// Returns whether clients may stay connected if this export becomes `other`: `other` has the
+    /// same range or a longer one.
     pub(crate) fn may_become(&self, other: &Export) -> bool {
         let range = |one: &Export| (one.name.clone(), one.offset, one.read_only);
         range(self) == range(other) && other.bytes >= self.bytes

@@ -60,7 +60,8 @@ pub struct BackFigures {
     pub late: Option<LateFigures>,
     /// The state of a volume; None if the back is not a volume.
     pub volume: Option<VolumeFigures>,
-    /// Blocks that only the flash of a write-back cache or of tiers has; None for other policies.
+    /// The number of blocks that exist only on the flash of a write-back cache or of tiers; None
+    /// for other policies.
     #[serde(default)]
     pub dirty_blocks: Option<u64>,
     /// Why the policy cannot be opened, while the server tries again; None while it is open.
@@ -77,7 +78,7 @@ pub struct BackFigures {
 pub struct WindowFigures {
     /// The device time that such requests may currently occupy, in milliseconds.
     pub window_ms: f64,
-    /// How much longer than expected promised requests stay in the disks, in milliseconds.
+    /// How much longer promised requests stay in the disks than expected, in milliseconds.
     pub device_tail_ms: f64,
 }
 
@@ -176,9 +177,9 @@ pub struct ExportFigures {
     /// The median latency of reads and writes in the last five to ten seconds; None if there were
     /// none.
     pub recent_p50_ms: Option<f64>,
-    /// The 99th percentile of the same latencies.
+    /// The 99th percentile of these latencies.
     pub recent_p99_ms: Option<f64>,
-    /// The maximum of the same latencies.
+    /// The maximum of these latencies.
     pub recent_longest_ms: Option<f64>,
     /// The total latency of all reads and writes in seconds.
     pub latency_s: f64,
@@ -189,7 +190,7 @@ pub struct ExportFigures {
     pub keep_iops: u64,
     /// The promised latency bound; None if nothing is promised.
     pub within_ms: Option<f64>,
-    /// The number of reads and writes covered by the promise.
+    /// The number of reads and writes that were covered by the promise and in time.
     pub kept: u64,
     /// The number of covered reads and writes that were answered in time.
     pub kept_in_time: u64,
@@ -199,15 +200,15 @@ pub struct ExportFigures {
     /// Seconds since the oldest outstanding request arrived; 0 if none is outstanding.
     #[serde(default)]
     pub oldest_request_s: f64,
-    /// The number of outstanding reads and writes that the promise covers and that are older than its
-    /// bound.
+    /// The number of outstanding reads and writes that the promise covers and that are older than
+    /// its bound.
     #[serde(default)]
     pub overdue: u64,
-    /// The number of requests that the promise owed while requests waited: its rate, for as long as
-    /// they waited. Counted since the policy was last changed.
+    /// The number of requests that the promise entitled the export to while requests waited: the
+    /// promised rate times the waiting time. Counted since the policy was last changed.
     #[serde(default)]
     pub owed: f64,
-    /// The number of requests that were served in that time, counted as small ones.
+    /// The number of requests served while requests waited, in units of small requests.
     #[serde(default)]
     pub received: f64,
     /// What broke the promise in the last minute; None if it was kept.
@@ -283,7 +284,7 @@ const BOUNDS_MS: [f64; 14] =
     [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 10_000.0];
 
 impl BackFigures {
-    /// Returns what an operator should look at, as lines of text.
+    /// Returns the conditions that need an operator's attention, as lines of text.
     pub(crate) fn remarks(&self) -> String {
         let broken = self.exports.iter().filter_map(|one| Some((&one.name, one.broken.as_ref()?)));
         let line = |(name, why): (&String, &String)| {

@@ -224,11 +224,11 @@ impl Source<'_> {
         for (nth, (at, back)) in backs.iter().enumerate() {
             let name = &back.name;
             if name.is_empty() {
-                let what = "name: got an empty name, expected one for messages and exports";
+                let what = "name: got an empty name, expected a name for messages and exports";
                 return Err(self.wrong(*at, &what));
             }
             if backs[..nth].iter().any(|(_, other)| other.name == *name) {
-                let what = format!("'{name}' is given twice; give each name once");
+                let what = format!("'{name}' is used twice; use each name only once");
                 return Err(self.wrong(*at, &what));
             }
         }

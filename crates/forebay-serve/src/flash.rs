@@ -137,7 +137,7 @@ fn refuse_flash(names: &Names<'_>, force: bool, notes: &mut Vec<String>) -> Resu
         return Ok(());
     }
     Err(unfit(format!(
-        "{what}; serve that disk, with this file as its flash; {} serves the flash itself as a disk",
+        "{what}; serve that disk with this file as its flash; {} serves the flash itself as a disk",
         force_input()
     )))
 }
@@ -185,7 +185,7 @@ impl Pair {
             relabel(&flash, generation, is_confirmed)
                 .map_err(system(format!("{}: writing its label", flash.display())))
         };
-        // For a new flash, the pair's id has just been generated.
+        // A new flash has just received the id that the pair shares.
         let mark = Mark { pair: self.pairing.pair, ..mark };
         label(mark.generation, false)?;
         self.put(mark)?;
@@ -212,8 +212,8 @@ impl Pair {
         self.put(Mark { newest: newest as u64, is_drained: named == 0.0, ..mark })
     }
 
-    /// Updates the mark with the number of the newest record on the flash, so that an older copy of
-    /// the flash is detected.
+    /// Records the number of the flash's newest log record in the disk's mark, so that an older
+    /// copy of the flash is detected.
     ///
     /// # Errors
     /// The disk cannot be written.
@@ -345,7 +345,7 @@ impl Names<'_> {
             Why::UnusedLog(id) => format!(
                 "{flash} has the log of a cache or tiers (id {id}), and may have the only copy of \
                  the newest data of {disk}; expected the policy that it was served with; to \
-                 remove the flash, serve it so, and drain it first (docs/placement-log.md)"
+                 remove the flash, serve it with that policy and drain it first (docs/placement-log.md)"
             ),
             Why::Blank => format!(
                 "flash: {flash} {}, expected one with a log (docs/placement-log.md); \

@@ -65,7 +65,8 @@ const EXTENTS_MAX: usize = 512;
 pub(crate) struct Newcomer {
     pub(crate) socket: OwnedFd,
     pub(crate) agreed: Agreed,
-    /// The export as the client was told; None if it cannot have changed since.
+    /// The export as described to the client during the handshake; None if it cannot have changed
+    /// since.
     pub(crate) told: Option<Export>,
 }
 
@@ -77,7 +78,7 @@ pub enum Streams {
     /// Each export, so that its connections are served first come, first served.
     Exports,
     /// Each connection, as a client of its export: streams that are equal modulo this number belong
-    /// to one export. The last of these numbers is that of the server's own requests.
+    /// to one export. The last number of each group is reserved for the server's own requests.
     ConnectionsOf(u32),
 }
 
@@ -100,7 +101,7 @@ impl Streams {
         }
     }
 
-    /// Returns the export of a stream; None if only its connection knows.
+    /// Returns the export of a stream; None if it must be looked up by connection.
     fn export(self, stream: u32) -> Option<usize> {
         match self {
             Streams::Connections => None,
@@ -116,18 +117,18 @@ struct PendingRequest {
     /// The connection; None for the server's own requests.
     plug: Option<Plug>,
     header: Header,
-    /// When the request had arrived completely, less the time for which it had waited for memory.
+    /// When the request had arrived completely, minus the time for which it waited for memory.
     at: Nanos,
     /// How long the request waited for memory.
     waited: Nanos,
     buf: Buf,
-    /// The range of the request that has not been started.
+    /// The part of the range for which no I/O has been started.
     rest: (u64, u64),
     op: Op,
     parts: u32,
     outcome: Outcome,
-    /// How long the request waited until the promise covered it, if it does: the policy served it in its
-    /// first class.
+    /// How long the request waited before the policy admitted it to the class that the promise
+    /// covers; None if it was not admitted to that class.
     kept_after: Option<Nanos>,
 }
 
@@ -145,7 +146,7 @@ pub(crate) struct Front {
     asked: Slab<PendingRequest>,
     outstanding: Outstanding,
     ready: VecDeque<Request>,
-    /// Complete writes that arrived while no requests were accepted. They begin when requests are
+    /// Writes whose data arrived while no requests were accepted. They begin when requests are
     /// accepted again.
     held: Vec<u32>,
     moved: Vec<SocketEvent>,
@@ -174,7 +175,7 @@ pub(crate) struct Front {
     opened: Option<Box<dyn FnOnce() -> bool>>,
     pub(crate) tally: Tally,
     pub(crate) traces: Traces,
-    /// Messages for the user that have not been reported.
+    /// Messages that have not been reported to the user yet.
     pub(crate) notes: Vec<String>,
     /// The policy, for reading its counters.
     policy: Option<Rc<RefCell<AnyPolicy>>>,
@@ -189,7 +190,7 @@ pub(crate) struct Front {
     check: Option<VolumeOrder>,
     /// Work on a volume that the next policy must resume, because its predecessor was doing it.
     resumed: Vec<VolumeOrder>,
-    /// What the volume's earlier policies counted.
+    /// The counts of the policies that served the volume before the current one.
     earlier: EarlierCounts,
 }
 
@@ -267,8 +268,8 @@ impl Front {
             }
         }
         self.moved = moved;
-        // The export of a newcomer may have changed before it connected: that order is already here,
-        // and is executed first.
+        // The export of a newcomer may have changed before it connected. The order that changed it
+        // has already been received, so it is executed first.
         let newcomers: Vec<Newcomer> = self.newcomers.try_iter().collect();
         if std::mem::take(&mut self.listens) {
             for plug in 0..self.connections.len() as Plug {
@@ -354,7 +355,7 @@ impl Front {
             let told = Stored::extents(self.stored.as_ref(), at, header.len, most);
             return self.owe(plug, &header, ReplyContent::Stored(told), (self.now, None));
         }
-        // A cache would fill its flash with data that a prefetch does not have.
+        // A prefetch has no data for the client, but a cache would write its buffer to the flash.
         if header.command == Command::Cache && !self.gone.drops() {
             return self.owe(plug, &header, ReplyContent::Done, (self.now, None));
         }
@@ -493,7 +494,7 @@ impl Front {
     /// # Panics
     /// Panics if there is no request ([`Front::peek`]).
     pub(crate) fn take(&mut self) -> Request {
-        self.ready.pop_front().expect("asked for only where there is one")
+        self.ready.pop_front().expect("called only if one is ready")
     }
 
     /// Handles the answer to a request, or to a part of one.

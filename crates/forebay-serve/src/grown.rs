@@ -31,7 +31,7 @@ impl Running {
         };
         let unused = unused.map(|why| {
             let more = quantities::bytes(more as f64);
-            format!("'{}': its disk has grown by {more}, which stay unused: {why}", back.name)
+            format!("'{}': its disk has grown by {more}, which remain unused: {why}", back.name)
         });
         if unused.is_none() {
             driver.order(Order::Enlarge(bytes))?;
@@ -55,7 +55,7 @@ impl Running {
     /// Makes the exports of a driver as large as its space permits, for clients that connect from
     /// now on. Returns the driver's back.
     pub(crate) fn refit(&self, driver: &Driver) -> Result<Back, Error> {
-        // Until the order has been sent, the exports must not be changed by anybody else.
+        // The exports must not be changed by another thread until the order has been sent.
         let current = driver.current();
         let trims_to_zero = driver.policies.trims_to_zero(&current.policy);
         let exports = driver.room().exports(&current, trims_to_zero)?;
@@ -64,7 +64,7 @@ impl Running {
     }
 }
 
-/// Says why the new bytes of a disk that had `before` bytes are not used.
+/// Explains why the new bytes of a disk, which had `before` bytes, cannot be used yet.
 fn waits_for(back: &Back, policies: &Policies, before: u64) -> String {
     let flash = match (policies, &back.on) {
         (Policies::Rearranged(..), _) => None,
@@ -74,10 +74,10 @@ fn waits_for(back: &Back, policies: &Policies, before: u64) -> String {
     };
     match flash {
         Some(flash) => format!(
-            "'{}' on {} is bound to a disk of {before} bytes, and a start may require that size",
+            "'{}' on {} is bound to a disk of {before} bytes, and the next start may require that size",
             back.policy,
             flash.display()
         ),
-        None => "a rearranged disk uses them after a restart".into(),
+        None => "a rearranged disk uses the new space after a restart".into(),
     }
 }

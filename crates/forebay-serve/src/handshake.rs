@@ -85,7 +85,7 @@ pub(crate) fn negotiate(
     let flags = u32::from_be_bytes(array(stream)?);
     let (fixed, no_zeroes) = (u32::from(FIXED_NEWSTYLE), u32::from(NO_ZEROES));
     if flags & !(fixed | no_zeroes) != 0 {
-        return Err(foreign("flags that the protocol does not have"));
+        return Err(foreign("flags that are not in the protocol"));
     }
     let is_fixed = flags & fixed != 0;
     let mut talk =
@@ -120,7 +120,7 @@ impl<S: Read + Write> Talk<'_, S> {
     /// Receives an option and replies to it.
     fn option(&mut self, is_fixed: bool) -> io::Result<Turn> {
         if u64::from_be_bytes(array(self.stream)?) != OPTION {
-            return Err(foreign("no option where one is due"));
+            return Err(foreign("not an option where one is expected"));
         }
         let option = u32::from_be_bytes(array(self.stream)?);
         let len = u32::from_be_bytes(array(self.stream)?);
@@ -138,7 +138,7 @@ impl<S: Read + Write> Talk<'_, S> {
             return self.by_name_alone(&data);
         }
         if !is_fixed {
-            return Err(foreign("an option that only the fixed handshake has"));
+            return Err(foreign("an option that requires the fixed handshake"));
         }
         match option {
             option::ABORT => {
@@ -161,10 +161,12 @@ impl<S: Read + Write> Talk<'_, S> {
 
     /// Handles EXPORT_NAME, the old way to choose an export. Its only error reply is to disconnect.
     fn by_name_alone(&mut self, name: &[u8]) -> io::Result<Turn> {
-        let Some(at) = self.find(name) else { return Err(foreign("an export that there is not")) };
+        let Some(at) = self.find(name) else {
+            return Err(foreign("an export that does not exist"));
+        };
         let export = &self.exports[at];
         if export.block_bytes > 512 {
-            return Err(foreign("a client that cannot be told of blocks this long"));
+            return Err(foreign("a client that does not support blocks of this size"));
         }
         let mut told = Vec::new();
         told.extend(export.bytes.to_be_bytes());
@@ -198,7 +200,7 @@ impl<S: Read + Write> Talk<'_, S> {
         let asked: Option<Vec<u16>> =
             (0..count).map(|_| data.number::<2>().map(|kind| kind as u16)).collect();
         let Some(asked) = asked.filter(|_| data.0.is_empty()) else {
-            self.say(option, reply::INVALID, b"its length is not that of what it asks")?;
+            self.say(option, reply::INVALID, b"its length does not match its content")?;
             return Ok(Turn::On);
         };
         let Some(at) = self.find(name) else {
@@ -245,8 +247,8 @@ impl<S: Read + Write> Talk<'_, S> {
         let (Some(name), Some(count)) = (data.text(), data.number::<4>()) else {
             return self.say(option, reply::INVALID, b"it ends too early");
         };
-        // If the option claims to contain more queries than it does, parsing stops; nothing is
-        // allocated in advance.
+        // The count is not trusted: nothing is allocated for it, and parsing stops at the end of
+        // the option.
         let mut wanted = count == 0 && option == option::LIST_META_CONTEXT;
         for _ in 0..count {
             let Some(query) = data.text() else {
@@ -256,7 +258,7 @@ impl<S: Read + Write> Talk<'_, S> {
             wanted |= query == b"base:" && option == option::LIST_META_CONTEXT;
         }
         if !data.0.is_empty() {
-            return self.say(option, reply::INVALID, b"there is more after the last query");
+            return self.say(option, reply::INVALID, b"there is data after the last query");
         }
         let Some(at) = self.find(name) else {
             return self.say(option, reply::UNKNOWN, b"there is no such export");

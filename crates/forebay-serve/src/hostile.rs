@@ -225,7 +225,7 @@ impl Socket {
         }
     }
 
-    /// Receives up to one chunk of the available input. With `ends`, no more input follows.
+    /// Receives up to one chunk of the available input. If `ends` is set, no more input follows.
     fn receive(&mut self, pool: &mut Pool, ends: bool) -> Option<u32> {
         let (piece, whole, have) = self.receiving.take()?;
         let left = self.says.len() - self.said;
@@ -409,7 +409,7 @@ impl SocketLanes for Wire {
                 // The client's further input or its disappearance is reported later.
                 continue;
             }
-            // As far as possible, the stream ends only after everything received has been answered.
+            // If possible, end the stream only after everything received has been answered.
             let ends = socket.sending.is_none() && self.ended.is_empty() && !socket.stays;
             if let Some(count) = socket.receive(&mut self.pool, ends) {
                 moved.push(SocketEvent::Received(name, Ok(count)));

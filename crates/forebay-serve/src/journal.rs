@@ -1,7 +1,7 @@
 //! Messages to the user while a server runs: failed I/Os, and drives that are lost or back. Each
 //! message is one line, in which "error:" or "warning:" follows the name of the back unless the
-//! message is only informative. Repeated events are reported once every [`EVERY`], with the number of
-//! events omitted.
+//! message is only informative. Repeated events are reported once every [`EVERY`], with the number
+//! of events omitted.
 
 // Allowed because the journal passes messages to another thread.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -164,7 +164,7 @@ impl Journal {
         wall >= self.looks_at && self.says.is_some()
     }
 
-    /// Makes it time to check drives.
+    /// Makes the next check of the drives due.
     pub(crate) fn look_soon(&mut self) {
         self.looks_at = Nanos::ZERO;
     }
@@ -204,7 +204,8 @@ impl Journal {
         lines.into_iter().for_each(|line| self.say(line));
     }
 
-    /// Checks, in the policy's gauges if they are known, which drives are lost or back.
+    /// Reports drives that were lost or have returned, according to the policy's gauges if they are
+    /// known.
     pub(crate) fn look(&mut self, wall: Nanos, gauges: Option<&[Gauge]>) {
         self.looks_at = wall + LOOKS;
         gauges.into_iter().for_each(|gauges| self.look_at_drives(gauges));

@@ -34,7 +34,7 @@ use crate::tally::{Counting, Tally};
 use crate::{Export, Named};
 use client::Client;
 
-/// Media that lose power and fail, and one client's socket.
+/// Media that lose power and fail, and the socket of one client.
 pub(super) struct Cutting {
     crash: Crash,
     client: Client,
@@ -143,9 +143,9 @@ struct Served {
     client: Client,
 }
 
-/// What reaches the driver from other threads.
+/// The channels on which the driver receives input from other threads.
 struct Arriving {
-    /// The export as it is when the test begins.
+    /// The export at the beginning of the test.
     export: Export,
     newcomers: Receiver<Newcomer>,
     orders: Receiver<Order>,
@@ -157,7 +157,7 @@ impl Arriving {
         Arriving::told(export(0, bytes), None, orders)
     }
 
-    /// A client of `export` that was told `told` about it.
+    /// A client of `export`, which was described to it as `told` during the handshake.
     fn told(export: Export, told: Option<Export>, orders: Receiver<Order>) -> Arriving {
         let (newcome, newcomers) = channel();
         let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());

@@ -142,8 +142,8 @@ impl Reception {
                 thread::sleep(Duration::from_millis(100));
                 continue;
             };
-            // If descriptors or threads are exhausted, dropping `busy` closes the connection. A
-            // client that has disconnected needs no message.
+            // If descriptors or threads are exhausted, dropping `busy` closes the connection. If
+            // the client has already disconnected, no message is needed.
             let Ok(busy) = Busy::begin(self, &stream) else { continue };
             let thread = thread::Builder::new().name("handshake".into());
             let _ = thread.spawn(move || drop(busy.receive(stream)));

@@ -27,7 +27,7 @@ pub(crate) struct Mark {
     pub(crate) pair: u128,
     /// How often disk and flash have been served together.
     pub(crate) generation: u64,
-    /// The flash contains all records up to at least this number.
+    /// The flash contains all log records up to this number, and possibly later ones.
     pub(crate) newest: u64,
     /// Whether the disk contained all data when it was last served.
     pub(crate) is_drained: bool,

@@ -1,6 +1,6 @@
 //! Updates a disk's mark from the log on its flash while both are served.
 //!
-//! The mark contains the number of a record that the flash contains at least, so that an older copy
+//! The mark contains the number of a log record that the flash must contain, so that an older copy
 //! of the flash is detected even after a crash. A separate thread writes the mark, infrequently, so
 //! that no client waits for it.
 

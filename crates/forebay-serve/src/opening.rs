@@ -15,9 +15,9 @@ use crate::{Back, outputs};
 /// Why a back is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Serving it. Its targets are locked.
+    /// To serve the targets, which are locked.
     Serve,
-    /// Checking it. Nothing can be written, and another server may serve its targets.
+    /// To check the targets. Nothing is written, and another server may be serving them.
     Check,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn target(
     match target.lock(writes) {
         Ok(true) => Ok(target),
         Ok(false) => Err(unfit(format!(
-            "{0}: another process keeps it open; end that process first (`fuser -v {0}` names it)",
+            "{0}: another process has it open; stop that process first (`fuser -v {0}` names it)",
             path.display()
         ))),
         Err(error) => Err(unfit(format!("{}: it cannot be locked: {error}", path.display()))),
@@ -115,8 +115,8 @@ fn whole(target: Target, how: TargetOptions) -> Result<Target, Error> {
     let block = target.block_bytes().unwrap_or(1);
     let mut target = Target::open(&path, TargetOptions { direct: false, ..how })?;
     target.note(format!(
-        "its {bytes} bytes are not a multiple of the {block} that direct I/O needs: I/Os go \
-         through the page cache, so that all bytes are served"
+        "its size of {bytes} bytes is not a multiple of the {block} bytes that direct I/O \
+         requires, so I/O uses the page cache"
     ));
     Ok(target)
 }

@@ -120,7 +120,7 @@ pub(crate) fn refuse(config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// Rejects traces whose names have an unknown ending, or in whose folder they cannot be created.
+/// Rejects trace files with an unknown extension or in a folder that is not writable.
 pub(crate) fn refuse_unwritable(back: &Back) -> Result<(), Error> {
     for (key, path) in written(back) {
         let wrong = |what: String| {
@@ -146,8 +146,8 @@ pub(crate) fn refuse_unwritable(back: &Back) -> Result<(), Error> {
 }
 
 /// Explains an error of [`may_create_in`].
-pub(crate) const NO_NEW_FILES: &str =
-    "the server may not create files in its folder; change the permissions or name another";
+pub(crate) const NO_NEW_FILES: &str = "the server has no permission to create files in its \
+                                       folder; change the permissions or specify another folder";
 
 /// Returns whether this process may create files in a folder, without creating one.
 ///
@@ -156,7 +156,8 @@ pub(crate) const NO_NEW_FILES: &str =
 pub(crate) fn may_create_in(folder: &Path) -> io::Result<()> {
     let access = Access::WRITE_OK | Access::EXEC_OK;
     match accessat(CWD, folder, access, AtFlags::EACCESS) {
-        // The kernel cannot tell; the start finds out.
+        // The kernel does not support this check, so starting the server will show whether the
+        // folder is writable.
         Ok(()) | Err(Errno::NOSYS) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -7,7 +7,7 @@ use forebay_core::{Completion, Nanos, Request, RequestId};
 /// The outstanding I/Os of a disk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutstandingIos {
-    /// The ids and places of I/Os, and when they started, in that order.
+    /// The ids, offsets and start times of I/Os, in the order of their starts.
     started: VecDeque<((RequestId, u64), Nanos)>,
     /// When the last I/O ended.
     ended: Nanos,
@@ -18,8 +18,8 @@ impl OutstandingIos {
         self.started.push_back(((io.id, io.offset), now));
     }
 
-    /// Registers the end of an I/O; returns the time that it took of the disk: since it started, or
-    /// since the previous I/O ended.
+    /// Registers the end of an I/O; returns the disk time that it used: the time since it started
+    /// or since the previous I/O ended, whichever is shorter.
     pub(crate) fn ends(&mut self, done: &Completion) -> Nanos {
         let io = (done.io.id, done.io.offset);
         if let Some(at) = self.started.iter().position(|(one, _)| *one == io) {

@@ -40,7 +40,7 @@ pub(crate) struct Wish {
 pub(crate) enum Standing {
     /// The disk has no mark and gets none.
     Unmarked,
-    /// The disk is served without its flash, and gets this mark, if any.
+    /// The disk is served without its flash and gets this mark, if there is one.
     Alone(Option<Mark>),
     /// Disk and flash are served together, and the disk gets this mark.
     Paired { pairing: Pairing, mark: Mark },
@@ -59,7 +59,7 @@ pub(crate) enum Why {
     UnusedLog(u64),
     /// The flash is blank and must not be initialized.
     Blank,
-    /// The flash contains something else where the log would be.
+    /// The flash contains other data where the log would be.
     Other,
     /// The flash was initialized by another version of the format.
     FlashVersion(u64),

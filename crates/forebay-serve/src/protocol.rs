@@ -179,7 +179,7 @@ pub(crate) const ALLOCATION: u32 = 1;
 const DONE: u16 = 1;
 
 impl Answer {
-    /// Encodes success without data.
+    /// Encodes a success without data.
     pub(crate) fn done(self, out: &mut Vec<u8>) {
         match self.structured {
             true => self.chunk(0, 0, out),

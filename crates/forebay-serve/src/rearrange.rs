@@ -87,7 +87,7 @@ pub(crate) fn within(
     let at = disk.room(marker).map_err(wrong)?;
     let Some(map) = learn(&back.name, trace, (taken, marker + HEAD_BYTES, at))? else {
         notes.push(format!(
-            "{}: nothing in {} is worth moving; blocks stay at their addresses",
+            "{}: nothing in {} is worth moving, so all blocks keep their addresses",
             back.name,
             trace.display()
         ));

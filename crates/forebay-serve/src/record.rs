@@ -127,7 +127,11 @@ impl Recording {
             write(writer, volumes, coming).inspect_err(|error| {
                 ended.add(named);
                 // If nobody receives this error, `finish` reports it.
-                let _ = says.send(format!("{what}: {error}; the server continues without this trace; what was written is in .forebay-*.partial in its folder"));
+                let _ = says.send(format!(
+                    "{what}: {error}; the server continues without this \
+                                           trace; the part that was written is in \
+                                           .forebay-*.partial in the same folder"
+                ));
             })
         });
         Ok(Recording {

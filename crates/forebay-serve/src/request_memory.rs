@@ -36,7 +36,7 @@ struct Held {
     clients: AtomicUsize,
     /// The number of clients that wait for memory.
     starving: AtomicUsize,
-    /// The number of these clients that hold no memory.
+    /// The number of waiting clients that hold no memory.
     hungry: AtomicUsize,
 }
 

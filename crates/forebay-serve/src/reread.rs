@@ -190,8 +190,8 @@ impl Running {
         let clients = figures.exports.iter().map(|export| export.clients).sum();
         if clients > 0 {
             return Ok(format!(
-                "'{name}' accepts no more clients, and is served for {} that {} connected; reload again \
-                 when {} gone",
+                "'{name}' accepts no more clients, but is still served for {} that {} connected; reload \
+                 again when {} gone",
                 counted(clients, "client"),
                 verb(clients, "is", "are"),
                 verb(clients, "it is", "they are")
@@ -336,8 +336,8 @@ impl Config {
             || self.metrics != now.metrics
             || self.access != now.access
             || self.memory_bytes != now.memory_bytes;
-        let left =
-            "changes of the addresses, their access or the memory take effect after a restart";
+        let left = "changes to the addresses, their access rights or the memory take effect after \
+                    a restart";
         is_changed.then(|| left.to_string())
     }
 }

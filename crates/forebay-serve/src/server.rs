@@ -33,9 +33,9 @@ pub struct Server {
     controls: Vec<Control>,
     scraped: Option<Scraped>,
     said: Mutex<Receiver<String>>,
-    /// Why drivers ended while others went on.
+    /// Why drivers ended while the others continued.
     ended: Mutex<Vec<Error>>,
-    /// How many reloads were asked for and have not ended.
+    /// The number of reloads that were requested and have not finished.
     reloads: Arc<AtomicUsize>,
 }
 
@@ -138,7 +138,7 @@ impl Server {
         &self.notes
     }
 
-    /// Returns the problems since the last call that did not end the server, one sentence each.
+    /// Returns the non-fatal problems since the last call, one sentence each.
     pub fn said(&self) -> Vec<String> {
         let mut said: Vec<String> =
             self.said.lock().unwrap_or_else(PoisonError::into_inner).try_iter().collect();
@@ -146,7 +146,7 @@ impl Server {
         said
     }
 
-    /// Closes the exports of a driver that has ended by itself while others go on; returns a
+    /// Closes the exports of a driver that ended by itself while others continue; returns a
     /// sentence about it.
     fn lost(&self, driver: &Driver) -> Option<String> {
         if self.is_broken() || !driver.has_just_ended() {
@@ -171,7 +171,8 @@ impl Server {
     }
 
     /// Rereads the configuration file like [`Server::reload`] in another thread, because disks may
-    /// take long to answer; [`Server::said`] has the outcome. Once more if called meanwhile.
+    /// take long to answer; [`Server::said`] returns the outcome. A call during a reload starts
+    /// another reload afterwards.
     pub fn reload_later(&self) {
         if self.reloads.fetch_add(1, Ordering::SeqCst) > 0 {
             return;
@@ -223,8 +224,8 @@ impl Server {
     /// Stops like [`Server::stop`]; also returns the problems not reported yet, one sentence each.
     pub fn end(self) -> (Vec<String>, Result<(), Error>) {
         if self.devices.is_none() {
-            // Whatever happens to the other threads, data becomes durable. Devices can be removed
-            // only while their drivers answer.
+            // Stop the drivers first, so that data becomes durable whatever happens to the other
+            // threads. Devices can be removed only while their drivers answer.
             self.running.drivers().iter().for_each(|driver| driver.stop());
         }
         self.listening.into_iter().for_each(Listening::stop);
@@ -336,7 +337,7 @@ fn refuse_control_characters(what: &str, name: &str) -> Result<(), Error> {
     }
 }
 
-/// Identifies a file or device, whatever its name.
+/// Identifies a file or device independently of its name.
 #[derive(PartialEq, Eq)]
 enum FileIdentity {
     Device(u64),

@@ -11,8 +11,8 @@ use crate::protocol::Status;
 pub(crate) struct Stored(pub(crate) File);
 
 impl Stored {
-    /// Returns the extents from `offset` on, up to `len` bytes or `most` extents. If nothing is
-    /// known, everything counts as stored.
+    /// Returns the extents starting at `offset`, up to `len` bytes or `most` extents. If the file
+    /// system does not report extents, everything counts as stored.
     pub(crate) fn extents(
         stored: Option<&Stored>,
         offset: u64,

@@ -1,8 +1,8 @@
 //! Switches the policy of a disk or volume that is being served.
 //!
 //! Invariants: nothing is locked while a switch waits for requests in flight, so a disk that does
-//! not answer holds up no other; a driver has one switch at a time; the exports of [`Driver::current`]
-//! are always those of the last order.
+//! not answer holds up no other; a driver has one switch at a time; the exports of
+//! [`Driver::current`] are always those of the last order.
 
 // Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -25,20 +25,20 @@ use crate::{Back, On};
 pub(crate) struct Switching(Arc<Driver>);
 
 impl Switching {
-    /// Prevents other switches of a driver. What is served changes only then, so it must be read after
-    /// this.
+    /// Prevents other switches of a driver. What is served changes only then, so it must be read
+    /// after this.
     pub(crate) fn begin(driver: &Arc<Driver>) -> Result<Switching, Error> {
         match driver.switching.swap(true, Ordering::SeqCst) {
             false => Ok(Switching(Arc::clone(driver))),
             true => Err(unfit(format!(
-                "'{}': its policy is being switched already; try again later",
+                "'{}': its policy is already being switched; try again later",
                 driver.name
             ))),
         }
     }
 
-    /// Switches the policy, and waits until that is done. If it fails, the exports become the former
-    /// ones if `has_exports` says that they have changed.
+    /// Switches the policy, and waits until that is done. If it fails and `has_exports` says that
+    /// the exports have changed, restores the former exports.
     fn run(self, served: &Back, next: Back, has_exports: bool) -> Result<Duration, Error> {
         let driver = &self.0;
         let (done, switched) = channel();
@@ -72,7 +72,7 @@ impl Drop for Switching {
 }
 
 impl Driver {
-    /// Returns whether its policy is being switched.
+    /// Returns whether the driver's policy is being switched.
     pub(crate) fn is_switching(&self) -> bool {
         self.switching.load(Ordering::SeqCst)
     }
@@ -86,7 +86,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Rejects a switch from `served` to `next` that would lose what a placement keeps on its flash.
+    /// Rejects a switch from `served` to `next` that would lose data that exists only on the flash.
     fn refuse_placements(&self, served: &Back, next: &Back) -> Result<(), Error> {
         let name = &self.name;
         let both = [&served.policy, &next.policy];
@@ -117,8 +117,8 @@ impl Running {
     /// in the meantime wait. Returns the duration for which no requests were accepted.
     ///
     /// # Errors
-    /// There is no such policy, in which case nothing changes; or the disk does not answer, in which
-    /// case the switch takes effect later.
+    /// There is no such policy, in which case nothing changes; or the disk does not answer, in
+    /// which case the switch takes effect later.
     pub(crate) fn switch(&self, driver: &Arc<Driver>, policy: &str) -> Result<Duration, Error> {
         let switching = Switching::begin(driver)?;
         let served = driver.current().clone();
@@ -182,7 +182,7 @@ impl Running {
     }
 }
 
-/// Describes the end of a switch that no client waits for any more.
+/// Describes the end of a switch that no client waits for any longer.
 fn ended_late(name: &str, outcome: Result<Duration, Error>) -> String {
     match outcome {
         Ok(_) => format!("'{name}' has its new policy now"),

@@ -95,7 +95,8 @@ impl Tally {
         }
     }
 
-    /// Takes over what the policy owes to the clients of promises, and what they have received.
+    /// Records how many requests the policy owes the clients with promises, and how many it has
+    /// served.
     pub(crate) fn receive(&mut self, gauges: &[Gauge]) {
         for gauge in gauges {
             let GaugeOf::Tenant(tenant) = gauge.of else { continue };
@@ -195,7 +196,7 @@ impl Tally {
         self.outstanding[usize::from(io.lane)].starts(now, io);
     }
 
-    /// Registers the end of an I/O; returns the time that it took of the disk.
+    /// Registers the end of an I/O; returns the disk time that it used.
     fn ended(&mut self, done: &Completion) -> Nanos {
         let lane = self.lane(&done.io);
         lane.under_way -= 1;
@@ -243,7 +244,7 @@ impl Counting {
         let events = front.take_events();
         self.journal.name_disks(front.tally.lanes.iter().map(|disk| &*disk.file));
         let Some(state) = front.volume_state(!events.is_empty()) else { return };
-        // The loss of a drive causes events, and is to be reported before them.
+        // Losing a drive causes further events; report the loss before them.
         if let Some(gauges) = front.open_gauges() {
             self.journal.look_at_drives(&gauges);
         }
@@ -279,7 +280,8 @@ impl Observer for Counting {
         if done.outcome.is_err() {
             self.journal.answered(now, done);
         }
-        // Drives lost later must not seem to have been missing at the start.
+        // Establish which drives are missing at the start, so that drives lost later are reported
+        // as lost.
         if done.request.op == Op::Open {
             self.journal.look_soon();
         }
@@ -288,14 +290,14 @@ impl Observer for Counting {
 }
 
 impl Counting {
-    /// Reports what the front has to say.
+    /// Reports the notes that the front has collected.
     pub(crate) fn tell_notes(&self) {
         let notes = std::mem::take(&mut self.front.borrow_mut().notes);
         notes.into_iter().for_each(|note| self.journal.say(note));
     }
 
-    /// Reports changes since the last call. While the policy is being opened or switched, its gauges
-    /// are not known, but disks and clients still are.
+    /// Reports changes since the last call. While the policy is being opened or switched, its
+    /// gauges are not known, but disks and clients still are.
     fn look(&mut self, wall: Nanos) {
         self.tell_notes();
         let mut front = self.front.borrow_mut();

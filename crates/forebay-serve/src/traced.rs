@@ -130,7 +130,7 @@ impl Running {
         Ok(is_ended(&client) || is_ended(&issued))
     }
 
-    /// Switches to these trace files. Returns the names of the traces that were completed by this.
+    /// Switches to these trace files. Returns the names of the traces that this completed.
     ///
     /// # Errors
     /// A file cannot be created, in which case nothing changes, or a trace cannot be completed.
@@ -207,7 +207,7 @@ fn traced(driver: &Driver) -> Result<TracePaths, Error> {
     }
 }
 
-/// Renames a completed trace to free its name: `came.parquet` becomes `came.1.parquet`, or has the
+/// Renames a completed trace to free its name: `came.parquet` becomes `came.1.parquet`, or gets the
 /// next free number.
 pub(crate) fn set_aside(path: &Path) -> Result<PathBuf, Error> {
     let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());

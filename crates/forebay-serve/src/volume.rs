@@ -1,5 +1,5 @@
-//! Maintenance of a volume while it is served: its state, checks, and drives that are replaced, added
-//! or removed.
+//! Maintenance of a volume while it is served: its state, checks, and drives that are replaced,
+//! added or removed.
 
 // Allowed because this module works with threads.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -75,7 +75,7 @@ pub enum VolumeHealth {
     /// All data can be read, but a drive is missing, some data lacks redundancy, or there is no
     /// space for new data.
     Degraded,
-    /// Some data cannot be read any more.
+    /// Some data can no longer be read.
     Lost,
 }
 
@@ -121,7 +121,7 @@ impl ServedVolume {
         let on_lane = |drive: &VolumeDrive| ServedDrive {
             number: drive.number,
             path: path(drive.lane).map(PathBuf::from),
-            // A drive has left once a durable record says so.
+            // A drive counts as gone only once a durable record says so.
             state: match state.members.contains(&drive.number) || drive.is_member {
                 false => ServedDriveState::Left,
                 true if !drive.is_present => ServedDriveState::Missing,
@@ -182,7 +182,7 @@ impl ServedVolume {
         self.is_growing || self.work.is_some() || self.records_left > 0
     }
 
-    /// Returns whether a drive is a part of the volume.
+    /// Returns whether this drive belongs to the volume.
     pub(crate) fn has(&self, number: u8) -> bool {
         let is_it = |drive: &&ServedDrive| drive.number == number;
         self.drives.iter().find(is_it).is_some_and(|it| it.state != ServedDriveState::Left)
@@ -307,8 +307,8 @@ impl Driver {
         Ok(numbers)
     }
 
-    /// Makes a drive leave the volume, given by its number or path. Returns its number. Its data are
-    /// moved in the background.
+    /// Removes a drive, given by its number or path, from the volume, and returns its number. The
+    /// drive's data is moved to the other drives in the background.
     ///
     /// # Errors
     /// There is no such drive, or the others have no space for its data.
@@ -325,7 +325,8 @@ impl Driver {
         Ok(member)
     }
 
-    /// Makes the drive at `path` join the volume. Returns its number once a durable record lists it.
+    /// Makes the drive at `path` join the volume. Returns its number once a durable record lists
+    /// it.
     fn join_drive(
         &self,
         volume: &ServedVolume,
@@ -367,7 +368,7 @@ impl Driver {
         }
     }
 
-    /// Refuses what cannot join before anything is written.
+    /// Rejects drives that cannot join the volume before anything is written.
     fn refuse_joining(
         &self,
         volume: &ServedVolume,
@@ -464,7 +465,7 @@ impl ServedVolume {
         let drive = self.drive(which)?;
         match drive.state {
             ServedDriveState::Leaving => Err(unfit(format!(
-                "'{}': drive {} is leaving the volume already",
+                "'{}': drive {} is already being removed from the volume",
                 self.name, drive.number
             ))),
             _ => Ok(drive),
@@ -486,12 +487,12 @@ impl ServedVolume {
             return match missing[..] {
                 [one] => Ok(one),
                 [] => Err(unfit(format!(
-                    "'{name}': no drive is missing, so the drive to replace has to be named; its \
-                     drives are {}",
+                    "'{name}': no drive is missing, so the drive to replace must be specified; the \
+                     volume's drives are {}",
                     listed(&members)
                 ))),
                 _ => Err(unfit(format!(
-                    "'{name}': drives {} are missing; name the one to replace",
+                    "'{name}': drives {} are missing; specify which one to replace",
                     listed(&missing)
                 ))),
             };
@@ -506,7 +507,7 @@ impl ServedVolume {
         };
         members.iter().copied().find(is_it_of).ok_or_else(|| {
             unfit(format!(
-                "'{name}': got '{which}', expected the number or path of a drive of it: {}",
+                "'{name}': got '{which}', expected the number or path of one of its drives: {}",
                 listed(&members)
             ))
         })

@@ -258,7 +258,7 @@ fn a_disk_that_does_not_answer_holds_up_no_other() {
         drop(told);
         // One of the two waits for some 600 s.
         let refused = ended.recv().unwrap().unwrap_err();
-        assert!(refused.contains("is being switched already"), "{refused}");
+        assert!(refused.contains("is already being switched"), "{refused}");
         served.server.reload_later();
         switch("other").unwrap();
         let (disk, path) = (Some("other".into()), served.folder.path().join("t.csv"));
@@ -266,7 +266,7 @@ fn a_disk_that_does_not_answer_holds_up_no_other() {
         client::order(&socket, &trace, &mut |_| ()).unwrap();
         let exports = export("slow", "slow", "") + &export("b", "other", "size = '4KiB'");
         let said = served.reload(&format!("{slow}policy = 'bfq'\n{OTHER}{exports}"));
-        assert!(said.contains("is being switched already; try again later"), "{said}");
+        assert!(said.contains("is already being switched; try again later"), "{said}");
         // The earlier reload may have been late, and have read this file.
         drop(served.client("b"));
         assert!(ended.try_recv().is_err(), "it waits all the time");

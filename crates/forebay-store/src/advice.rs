@@ -9,8 +9,8 @@ pub(crate) fn advice(status: &Status) -> Option<String> {
     if figures.is_saturated {
         let need = (figures.periods.ceil() as usize).saturating_mul(2).saturating_add(1);
         return Some(format!(
-            "saturated: sorting a log takes {:.1} times as long as filling one, but {disks} disks \
-             allow {most}: use {} disks, or fewer puts",
+            "saturated: sorting a log takes {:.1} times as long as filling one, but with {disks} \
+             disks at most {most} times is sustainable: use {} disks, or fewer puts",
             figures.periods,
             need.max(disks + 1)
         ));
@@ -18,7 +18,7 @@ pub(crate) fn advice(status: &Status) -> Option<String> {
     (figures.merge_debt >= 0.5).then(|| {
         let runs = status.segment_totals.1;
         format!(
-            "puts are slowed until runs are merged ({runs} now): more disks help, or fewer puts"
+            "puts are slowed down until runs are merged ({runs} now): use more disks, or fewer puts"
         )
     })
 }

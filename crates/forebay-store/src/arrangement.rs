@@ -11,11 +11,11 @@ use crate::{Config, Load, OperationError, StageChange, Transformation};
 /// An arrangement of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrangement {
-    /// Workload Shifting's enhanced model: no disk reads and writes in one stage.
+    /// Workload Shifting's enhanced model: no disk is read and written in the same stage.
     Enhanced,
     /// Workload Shifting's basic model: a log is transformed on its own disk.
     Basic,
-    /// RAID 0: all disks act as one, which contains the log and its segments.
+    /// RAID 0: all disks form a single one, which contains the log and its segments.
     Raid0 {
         /// The chunk size in bytes.
         chunk_bytes: u64,
@@ -162,8 +162,8 @@ impl Changed {
 /// Runs a load on an arrangement for as long as `go_on`, which is called often, returns true.
 ///
 /// # Errors
-/// Returns [`OperationError`] if the disks could not take the load, and [`OperationError::Closed`] if `go_on`
-/// returned false.
+/// Returns [`OperationError`] if the disks could not take the load, and [`OperationError::Closed`]
+/// if `go_on` returned false.
 pub(crate) fn compare<D: Device + Clone>(
     devices: &[D],
     config: &Config,

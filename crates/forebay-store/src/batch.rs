@@ -123,7 +123,7 @@ impl Stretch {
     }
 }
 
-/// The content of a batch, or its location.
+/// A batch's records, or the location of a batch stored outside the slot.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Records(Vec<Record>),
@@ -140,7 +140,8 @@ pub(crate) struct FoundBatch {
 }
 
 impl FoundBatch {
-    /// Parses the batch or stretch at the start of `bytes`, of any log, if it is intact.
+    /// Parses the batch or stretch at the start of `bytes`, whichever log it belongs to; returns
+    /// None if it is damaged.
     pub(crate) fn parse(bytes: &[u8], store: u64) -> Option<FoundBatch> {
         let kinds =
             [FrameKind::Batch, FrameKind::Stretch, FrameKind::BatchOf4, FrameKind::StretchOf4];
@@ -180,11 +181,11 @@ impl FoundBatch {
 pub(crate) struct Gap {
     /// The range of indices in the log.
     pub(crate) batches: Range<u64>,
-    /// A lower bound on the sequence numbers in the gap, from the batches before it; 0 if there are
-    /// none.
+    /// A lower bound on the sequence numbers in the gap, derived from the batches before it; 0 if
+    /// there are none.
     pub(crate) after: u64,
-    /// An upper bound on the sequence numbers in the gap, from the batches after it; None if there
-    /// are none.
+    /// An upper bound on the sequence numbers in the gap, derived from the batches after it; None
+    /// if there are none.
     pub(crate) upto: Option<u64>,
     /// When the batches before and after the gap were put.
     pub(crate) put: (Option<u64>, Option<u64>),
@@ -204,15 +205,15 @@ pub(crate) struct FoundLog {
     pub(crate) id: u64,
     /// The number of batches, including missing ones before the last.
     pub(crate) batches: u64,
-    /// The number of batches known to have existed, because a later batch says that the earlier
-    /// ones were durable.
+    /// The number of batches known to have existed, because a later batch records that they were
+    /// durable.
     pub(crate) expected: Option<u64>,
     pub(crate) before: (u64, u64),
     /// The number of used bytes of the slot.
     pub(crate) len: u64,
     pub(crate) read: Vec<ReadBatch>,
     pub(crate) gaps: Vec<Gap>,
-    /// Intact batches after a damaged one. They count only if the log is known to have had that
+    /// Intact batches after a damaged one. They are used only if the log is known to have had that
     /// many batches.
     later: Vec<ReadBatch>,
     /// The summaries of other batches that the log's batches contain.
@@ -250,7 +251,7 @@ impl FoundLog {
     }
 
     /// Searches the data behind a damaged batch for a later batch of this log or, if no batch has
-    /// been found yet, of the latest log that `may_be` in the slot.
+    /// been found yet, of the latest log for which `may_be` allows this slot.
     pub(crate) fn find_behind(
         &mut self,
         slot: &[u8],
@@ -276,7 +277,7 @@ impl FoundLog {
         Some(found)
     }
 
-    /// Registers a missing batch that was durable once but whose content has changed since.
+    /// Registers that a batch is missing: it was once durable, but its content has changed since.
     pub(crate) fn lacks(&mut self, batch: &Batch, summaries: Vec<BatchSummary>) {
         if !self.is_known() {
             (self.id, self.before) = (batch.log, batch.before);
@@ -288,8 +289,7 @@ impl FoundLog {
         }
     }
 
-    /// Returns the range of the next batch in the slot: the length stated in its own header, or one
-    /// block.
+    /// Returns the range of the next batch in the slot: the length in its header, or one block.
     pub(crate) fn reach(&self, slot: &[u8], store: u64) -> Range<u64> {
         let head = usize::try_from(self.len).ok().and_then(|at| slot.get(at..)).unwrap_or_default();
         let len = [FrameKind::Batch, FrameKind::BatchOf4]
@@ -347,9 +347,9 @@ impl FoundLog {
         self.later.push(read);
     }
 
-    /// Sets the number of batches that the log had: those found count, and the others are known to
-    /// be missing. Returns the remaining ones, for which it is unknown whether all earlier batches
-    /// were acknowledged.
+    /// Sets the number of batches that the log had. Batches up to this number that were not found
+    /// count as missing. Returns the later batches, for which it is unknown whether all earlier
+    /// batches were acknowledged.
     pub(crate) fn settle(&mut self, expected: u64) -> Vec<ReadBatch> {
         let mut rest = Vec::new();
         for read in std::mem::take(&mut self.later) {

@@ -6,8 +6,8 @@ use forebay_core::Nanos;
 /// Where a finished log is converted to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transformation {
-    /// On another, idle disk, so that no disk reads and writes in one stage (the paper's enhanced
-    /// model, section III.B).
+    /// The target of a transformation is another, idle disk, so that no disk is read and written in
+    /// the same stage (the paper's enhanced model, section III.B).
     Enhanced,
     /// On its own disk (the paper's basic model, section III.A), for comparison.
     Basic,
@@ -83,8 +83,8 @@ pub struct Config {
     pub merges: bool,
     /// The number of neighboring runs of similar size that are merged into one.
     pub fan_in: usize,
-    /// The maximum number of runs. Puts wait for merges at this number, and are slowed down from
-    /// half of it.
+    /// The maximum number of runs. At this number, puts wait for merges; from half of it on, they
+    /// are slowed down.
     pub runs_max: usize,
     /// All runs are merged into one when more than this share of the data has been replaced.
     pub dead_share: f64,

@@ -1,8 +1,8 @@
 //! Stores on files and block devices: creates their disks, and finds them by their labels.
 //!
-//! A folder stands for the file `forebay.store` in it. All disks of a store must be present.
-//! Nothing is written if a disk is not part of any store, is duplicated, or belongs to another
-//! store: this is an error.
+//! A folder stands for the file `forebay.store` in it. All disks of a store must be present. If a
+//! disk belongs to no store or to another one, or is given twice, opening fails and nothing is
+//! written.
 
 // Allowed because this module works with files.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -39,7 +39,7 @@ pub enum StoreError {
     Disk {
         /// The path of the disk.
         path: PathBuf,
-        /// What the disk is, and what was expected.
+        /// What the disk contains, and what was expected.
         what: String,
     },
     /// A disk cannot be read.
@@ -117,8 +117,8 @@ impl Disks {
         let said = shared.map(|(device, paths)| {
             let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
             format!(
-                "{} are on one device ({}): if it fails all of them are lost, and each slows down \
-                 the others; expected each disk on a separate device",
+                "{} are on one device ({}): if it fails, all of them are lost, and each one slows \
+                 down the others; use a separate device for each disk",
                 paths.join(", "),
                 device
             )
@@ -181,7 +181,7 @@ pub fn create(
         let target = Target::open(path, how)?;
         if let Some(other) = targets.iter().find(|other| other.is_same(path)) {
             let what =
-                format!("is the same as {}, expected each disk once", other.path().display());
+                format!("is the same disk as {}; specify each disk once", other.path().display());
             return Err(StoreError::disk(path, what));
         }
         targets.push(target);
@@ -257,8 +257,8 @@ fn layouts(paths: &[PathBuf]) -> Result<Vec<Layout>, StoreError> {
     found.collect()
 }
 
-/// Reads the label of a disk. If the usual positions have none, position `at` and the last block
-/// are searched.
+/// Reads the label of a disk. If the usual positions contain no label, position `at` and the last
+/// block are searched.
 fn label(path: &Path, at: Option<u64>) -> Result<Option<Layout>, StoreError> {
     let disk =
         File::open(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
@@ -282,8 +282,8 @@ fn label(path: &Path, at: Option<u64>) -> Result<Option<Layout>, StoreError> {
 fn unreadable_format(format: u64) -> String {
     let made_by = if format < Layout::FORMAT_MIN { "an older" } else { "a newer" };
     format!(
-        "was made by {made_by} Forebay, format {format}; this one reads formats {} to {}, so serve it with the one \
-         that made it",
+        "was made by {made_by} Forebay, format {format}; this one reads formats {} to {}, so \
+         serve it with the version that created it",
         Layout::FORMAT_MIN,
         Layout::FORMAT
     )
@@ -375,7 +375,8 @@ pub fn open_disks(paths: &[PathBuf], options: DiskOptions) -> Result<Disks, Stor
             && !layout.is_like(other)
         {
             let what = format!(
-                "is a disk of store {:016x}, but {} is one of store {:016x}; name the disks of one store",
+                "is a disk of store {:016x}, but {} is one of store {:016x}; specify the disks of \
+                 a single store",
                 layout.store,
                 first.display(),
                 other.store
@@ -384,7 +385,7 @@ pub fn open_disks(paths: &[PathBuf], options: DiskOptions) -> Result<Disks, Stor
         }
         if let Some((other, _)) = found.iter().find(|(_, other)| other.disk == layout.disk) {
             let what = format!(
-                "is disk {} of the store, and so is {}: one of them is a copy; name only one of them",
+                "is disk {} of the store, and so is {}: one of them is a copy; specify only one of them",
                 layout.disk + 1,
                 other.display()
             );
@@ -393,7 +394,9 @@ pub fn open_disks(paths: &[PathBuf], options: DiskOptions) -> Result<Disks, Stor
         found.push((path, layout));
     }
     let Some((_, first)) = found.first() else {
-        return Err(StoreError::Store("no disks are named; expected those of a store".into()));
+        return Err(StoreError::Store(
+            "no disks are specified; expected the disks of a store".into(),
+        ));
     };
     let (disks, least) =
         (usize::from(first.disks), usize::from(first.disks) - usize::from(options.may_miss));

@@ -65,7 +65,7 @@ const PUT_MAX: usize = 16 + KEY_MAX + VALUE_MAX;
 /// The stage of a disk (the paper's Table I).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
-    /// Idle, or doing work that can be postponed, such as merging.
+    /// Idle, or doing background work such as merging, which can be postponed.
     #[default]
     Idle,
     /// Accepting puts.
@@ -114,7 +114,7 @@ struct Disk {
 struct Put {
     id: RequestId,
     records: Vec<(Key, Option<Value>)>,
-    /// The sequence number of its first record, once it is in a batch.
+    /// The sequence number of the put's first record, once the put is in a batch.
     sequence: u64,
 }
 
@@ -173,7 +173,8 @@ pub struct Figures {
 struct State {
     /// The sequence number of the next record.
     sequence: u64,
-    /// Reads see only records with sequence numbers lower than this, which makes batches atomic.
+    /// Reads see only records with sequence numbers lower than this; the limit makes batches
+    /// atomic.
     seen_upto: u64,
     next_log: u64,
     next_segment: u64,
@@ -186,7 +187,7 @@ struct State {
     queue: VecDeque<Put>,
     /// The duration of the last batch.
     last_batch: Nanos,
-    /// The delay that puts still have to wait.
+    /// The accumulated delay that has not been imposed on puts yet.
     owed: Nanos,
     /// The duration of the last transformation.
     last_transforming: Nanos,
@@ -197,8 +198,8 @@ struct State {
     version: Rc<Version>,
     /// Logs that are lost completely or in part.
     lost_logs: BTreeSet<u64>,
-    /// Logs whose first write failed. If the write took effect nevertheless, the next opening finds
-    /// them.
+    /// Logs whose first write failed. If a write took effect nevertheless, its log is found at the
+    /// next opening.
     denied_logs: BTreeSet<u64>,
     /// The stage of each disk, apart from being on duty.
     stages: Vec<Stage>,
@@ -206,7 +207,7 @@ struct State {
     duty: usize,
     /// Whether `duty` is still on duty.
     is_on_duty: bool,
-    /// The next log, on a disk that is left idle until then.
+    /// The next log, on a disk that is kept idle until its duty begins.
     next: Option<Rc<Log>>,
     /// The time of the last put.
     last_put: Nanos,
@@ -224,14 +225,14 @@ struct State {
     health: Vec<DiskHealth>,
     notices: Notices,
     transforming: usize,
-    /// Whether there was no space for a log's segment. Until there is, puts are refused if no slot
-    /// is free.
+    /// Whether there was no space for a log's segment. Until space becomes available, puts are
+    /// refused if no slot is free.
     is_full: bool,
     is_merging: bool,
     /// The space that the current merge may need in addition to what it frees.
     merge_need: u64,
-    /// Whether the amount of replaced data is known. It is once everything has been merged since
-    /// the store was opened.
+    /// Whether the amount of replaced data is known. It becomes known once everything has been
+    /// merged since the store was opened.
     is_dead_known: bool,
     /// Whether the last merge failed.
     is_merge_stuck: bool,
@@ -246,7 +247,8 @@ struct State {
     is_closing: bool,
     /// Disks whose roots are missing or incomplete.
     broken_roots: BTreeSet<usize>,
-    /// Filter copies listed in a disk's root whose space has been reused: the disk and the segment.
+    /// Copies of filters that a disk's root lists although their space has been reused: the disk
+    /// and the segment.
     stale_copies: Vec<(usize, u64)>,
     /// Damaged copies of labels: the disk and the position.
     damaged_labels: BTreeSet<(usize, u64)>,
@@ -287,7 +289,8 @@ pub(crate) struct Engine {
 /// Gaps occupy at most 1/`GAPS_SHARE` of a slot.
 const GAPS_SHARE: u64 = 50;
 
-/// Returns the range of log lengths: what fits into a slot, leaving space for the data at its end.
+/// Returns the permitted lengths of logs. The maximum is what fits into a slot together with the
+/// data at its end.
 fn log_size(config: &Config, layout: &Layout) -> LogSize {
     let end = config.group_bytes + config.gap_bytes + 2 * crate::frame::BLOCK as u64;
     let most = if config.tunes { config.log_bytes_max } else { config.log_bytes };

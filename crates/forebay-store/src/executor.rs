@@ -44,7 +44,7 @@ enum Slot {
     UnderWay {
         waiter: Option<TaskId>,
     },
-    /// The I/O is in flight, but nothing waits for its result any more.
+    /// The I/O is in flight, but nothing waits for its result any longer.
     Abandoned,
     Ended(IoOutcome),
 }
@@ -102,7 +102,7 @@ impl Executor {
         }
     }
 
-    /// Wakes the tasks whose time has come.
+    /// Wakes the tasks whose timers have expired.
     fn ring(&self, now: Nanos) {
         let mut timers = self.timers.borrow_mut();
         while let Some(&Reverse((at, _, task))) = timers.peek()
@@ -171,7 +171,7 @@ impl Executor {
     }
 }
 
-/// Counts the work that a task has done since it last yielded.
+/// The amount of work that a task has done since it last yielded.
 pub(crate) struct Work {
     executor: Rc<Executor>,
     bytes: usize,

@@ -10,7 +10,7 @@ use crate::{Layout, server};
 
 const STORE: u64 = 1;
 
-/// The words of a command, and its length in bytes.
+/// The words of a command, and the command's length in bytes.
 pub type Command = (Vec<Vec<u8>>, usize);
 
 /// Parses the first command in a client's input.

@@ -29,8 +29,8 @@ pub struct Layout {
     pub slot_bytes: u64,
     /// The number of bytes of the disk that the store may use.
     pub capacity_bytes: u64,
-    /// Whether the last block also contains the label. It does not on a disk created by an older
-    /// version if that block is in use.
+    /// Whether the last block also contains the label. Older versions put no label there; if the
+    /// block is in use on one of their disks, it never gets a label.
     pub is_labelled_at_end: bool,
 }
 
@@ -131,7 +131,7 @@ impl Layout {
         [0, BLOCK as u64].into_iter().chain(last)
     }
 
-    /// Returns whether two layouts belong to the same store and are equal except for the disk's
+    /// Returns whether two layouts belong to the same store and differ at most in the disk's
     /// number.
     pub(crate) fn is_like(&self, other: &Layout) -> bool {
         let Layout { disk, is_labelled_at_end, .. } = *self;

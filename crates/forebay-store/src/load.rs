@@ -11,7 +11,7 @@ use crate::{Desk, Key, Operation, OperationError, Value};
 /// The order of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// Each key is greater than the one before.
+    /// Each key is greater than the previous one.
     Sequential,
     /// Random keys without repetition.
     Random,
@@ -50,7 +50,7 @@ pub(crate) struct Writers {
     desk: Desk,
     value: Value,
     state: u64,
-    /// When each writer puts next.
+    /// When each writer starts its next put.
     due: BTreeMap<(Nanos, u32), ()>,
     left: u64,
     under_way: u64,
@@ -102,7 +102,7 @@ impl Writers {
         format!("{number:016x}").into_bytes().into()
     }
 
-    /// Returns when a writer whose put was answered now puts again.
+    /// Returns when a writer starts its next put if its last put was answered now.
     fn again(&mut self, now: Nanos) -> Nanos {
         let host = self.load.host.0;
         now + Nanos(host / 2 + random::next(&mut self.state) % (host + 1))

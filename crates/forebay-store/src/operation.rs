@@ -16,7 +16,8 @@ pub enum Operation {
     WriteAndHold(Vec<(Key, Option<Value>)>),
     /// Reads the value of a key.
     Get(Key),
-    /// Reads the first keys at or after a key, with their values, in order and as of one moment.
+    /// Reads the first keys at or after a key, with their values, in order and as of a single point
+    /// in time.
     Scan {
         /// The first key.
         from: Key,
@@ -103,7 +104,8 @@ pub struct Loss {
     pub failure: OperationError,
 }
 
-/// When something was put, in nanoseconds since the Unix epoch, as far as is known.
+/// The time range in which something was put, in nanoseconds since the Unix epoch, as far as it is
+/// known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PutSpan {
     /// The earliest possible time.
@@ -155,8 +157,8 @@ pub enum OperationError {
     },
     /// One copy of a disk's label is damaged; others are intact.
     #[error(
-        "disk {}: its label at byte {offset} is damaged; there are others, and the next opening \
-         rewrites it",
+        "disk {}: its label at byte {offset} is damaged; other copies are intact, and the label \
+         is rewritten when the store is opened next",
         disk + 1
     )]
     Label {
@@ -167,8 +169,8 @@ pub enum OperationError {
     },
     /// A disk's root is missing or incomplete, but its content is known from other disks' roots.
     #[error(
-        "disk {}: its root is damaged; other disks have the same information, and the next \
-         opening rewrites it",
+        "disk {}: its root is damaged; other disks have the same information, and the root \
+         is rewritten when the store is opened next",
         disk + 1
     )]
     Root {
@@ -178,8 +180,8 @@ pub enum OperationError {
     /// So many roots are missing or damaged that the store's content cannot be determined. Puts
     /// fail until a repair gives the missing content up.
     #[error(
-        "the roots of {} are missing or damaged, so the contents of the store are unknown: repair \
-         gives up the lost part",
+        "the roots of {} are missing or damaged, so the contents of the store are unknown: a repair \
+         discards the lost part",
         if *disks == 1 { "1 disk".to_string() } else { format!("{disks} disks") }
     )]
     Rootless {
@@ -193,11 +195,11 @@ pub enum OperationError {
     #[error("the store was opened read-only")]
     ReadOnly,
     /// No disk has space or accepts writes.
-    #[error("no disk has space, or none accepts writes any more")]
+    #[error("no disk has space, or none of them accepts writes any more")]
     Full,
     /// The file system of a disk's file is full, and no other disk accepts writes.
     #[error(
-        "no space left on the file system of disk {}; the store retries until there is some",
+        "no space left on the file system of disk {}; the store retries until space is available",
         disk + 1
     )]
     NoSpace {

@@ -1,8 +1,8 @@
 //! The engine as a policy, for any driver of the core's contract.
 //!
-//! Operations arrive as requests whose content is in a [`Desk`]: a workload stores an operation
-//! there and takes the answer from there. The engine's I/Os are split into parts no longer than a
-//! lane accepts. The driver keeps the bytes of an I/O from its request until its end.
+//! Operations arrive as requests whose content is in a [`Desk`], where a workload stores an
+//! operation and collects the answer. The engine's I/Os are split into parts no longer than a lane
+//! accepts. The driver keeps the bytes of an I/O from its request until its end.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

@@ -66,7 +66,7 @@ pub(crate) struct Shape {
     pub(crate) records: u64,
     /// Bytes of records on the disk.
     pub(crate) record_bytes: u64,
-    /// The part of these bytes that belongs to keys.
+    /// The number of these bytes that belong to keys.
     pub(crate) key_bytes: u64,
     pub(crate) tombstones: u64,
     pub(crate) sequence_max: u64,
@@ -89,8 +89,8 @@ impl Shape {
 pub(crate) struct Origin {
     /// The first and the last log.
     pub(crate) ages: (u64, u64),
-    /// The log before the first one and its number of batches. Opening the store must find all of
-    /// these batches.
+    /// The log before the first one, and the number of its batches. All of these batches must be
+    /// found when the store is opened.
     pub(crate) before: (u64, u64),
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct Described {
     pub(crate) id: u64,
     /// The logs, as in [`Origin`].
     pub(crate) ages: (u64, u64),
-    /// The log before them, as in [`Origin`].
+    /// The log before them and its number of batches, as in [`Origin`].
     pub(crate) before: (u64, u64),
     pub(crate) keys: Keys,
     /// The offset of the segment on the disk in bytes.

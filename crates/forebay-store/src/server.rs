@@ -96,7 +96,7 @@ struct Serving {
     store: Store,
     limits: Limits,
     connections: AtomicUsize,
-    /// The number of clients so far, from which clients get their ids.
+    /// The number of clients so far, used to assign client ids.
     clients: AtomicI64,
     unfinished: Arc<Unfinished>,
     /// The bytes that clients have queued since MULTI.
@@ -174,7 +174,7 @@ impl Server {
         self.serving.is_over.store(true, Ordering::SeqCst);
         // Connect once, so that the listening thread wakes up and sees the stop flag.
         drop(TcpStream::connect(self.address));
-        // A panic of the listening thread does not matter any more.
+        // A panic of the listening thread no longer matters.
         let _ = self.thread.join();
         self.scraped.into_iter().for_each(Scraped::stop);
         while self.serving.connections.load(Ordering::SeqCst) > 0 {

@@ -24,8 +24,8 @@ enum Page {
     Bytes(Box<[u8; PAGE]>),
 }
 
-/// The content of a disk, in memory. A page that repeats a single byte takes almost no memory, so
-/// loads may put large amounts of such values.
+/// The content of a disk, in memory. A page filled with a single byte takes almost no memory, so
+/// loads of such values can be large.
 #[derive(Default)]
 struct Filled {
     pages: BTreeMap<u64, Page>,

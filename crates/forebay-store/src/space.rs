@@ -53,7 +53,7 @@ impl Space {
         }
         self.free_bytes += len;
         if let Some((&before, &room)) = self.free.range(..at).next_back() {
-            assert!(before + room <= at, "{len} bytes at {at} are free already");
+            assert!(before + room <= at, "{len} bytes at {at} are already free");
             if before + room == at {
                 self.free.remove(&before);
                 (at, len) = (before, len + room);
@@ -63,7 +63,7 @@ impl Space {
             len += room;
         }
         let other = self.free.insert(at, len);
-        assert!(other.is_none(), "{len} bytes at {at} are free already");
+        assert!(other.is_none(), "{len} bytes at {at} are already free");
     }
 
     /// Returns the length of the longest free extent.

@@ -27,9 +27,9 @@ pub use snapshot::{Records, Snapshot};
 
 /// The maximum number of I/Os in flight on a disk.
 const DEPTH: u32 = 32;
-/// The maximum number of bytes of waiting writes, beyond which callers block.
+/// The maximum number of bytes of waiting writes. Callers block while it is exceeded.
 const WAITING_BYTES_MAX: usize = 64 << 20;
-/// The maximum number of notices that wait to be taken.
+/// The maximum number of notices that have not been collected.
 const NOTICES_MAX: usize = 256;
 
 /// The result of an operation.
@@ -97,7 +97,7 @@ struct Shared {
     waker: Mutex<Option<Waker>>,
 }
 
-/// When the thread ends for any reason, drops the pending callbacks so that nothing waits for them
+/// Drops all pending callbacks when the thread ends for any reason, so that no caller waits
 /// forever.
 struct Ends(Arc<Shared>);
 
@@ -255,8 +255,8 @@ impl Store {
         }
     }
 
-    /// Returns the first keys at or after `from`, with their values, as of one moment. All of them
-    /// are held in memory; use [`Snapshot::records`] for unlimited numbers.
+    /// Returns the first keys at or after `from`, with their values, as of a single point in time.
+    /// All of them are held in memory; use [`Snapshot::records`] for unlimited numbers.
     ///
     /// # Errors
     /// Returns [`OperationError`] if the operation failed.
@@ -444,7 +444,7 @@ struct Outside {
     names: Names,
 }
 
-/// The names under which the user knows the disks.
+/// The names by which the user knows the disks.
 struct Names {
     paths: Vec<PathBuf>,
     missing: Option<usize>,

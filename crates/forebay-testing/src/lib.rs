@@ -1,6 +1,8 @@
-//! What all tests share: pseudorandom numbers from a seed, how long tests run, and how they report that they are skipped.
+//! Shared parts of all tests: pseudorandom numbers from a seed, how long tests run, and how they
+//! report that they are skipped.
 //!
-//! The numbers are SplitMix64's (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014).
+//! The numbers are SplitMix64's (Steele, Lea and Flood, *Fast splittable pseudorandom number
+//! generators*, OOPSLA 2014).
 
 // This crate is used only in tests.
 #![allow(clippy::unwrap_used)]
@@ -33,8 +35,8 @@ pub const fn mixed(number: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// Returns how many times as long a test is to run: `make laws` sets `FOREBAY_LAWS`; nothing
-/// otherwise.
+/// Returns the factor by which tests are to be lengthened, from `FOREBAY_LAWS`, which `make laws`
+/// sets; None if it is not set.
 pub fn laws_times() -> Option<u64> {
     std::env::var("FOREBAY_LAWS").ok().and_then(|times| times.parse().ok())
 }

@@ -232,7 +232,7 @@ impl Reader for Anonymized<'_> {
                         place: Place::File,
                         got: "different contents when it was read again".into(),
                         expected: "a file that does not change while it is read".into(),
-                        hint: "copy it and convert the copy".into(),
+                        hint: "make a copy and convert the copy".into(),
                     });
                 }
             }

@@ -68,7 +68,7 @@ impl Value for BadRowsMax {
 pub(crate) struct BadRows {
     share_max: BadRowsMax,
     count: u64,
-    /// The first unreadable rows: their place, what is wrong, and what was expected.
+    /// The first unreadable rows: the place, the problem and the expected content of each.
     shown: Vec<[String; 3]>,
     first: Option<TraceError>,
 }
@@ -102,7 +102,7 @@ impl BadRows {
         if self.count >= EARLY && self.is_too_many(read) { Err(self.refusal(read)) } else { Ok(()) }
     }
 
-    /// Takes over what was read of a record of a binary file: a request, something else that is
+    /// Handles the result of reading a record of a binary file: a request, another record that is
     /// skipped, or an error. `read` is the number of readable records so far.
     ///
     /// # Errors
@@ -204,7 +204,8 @@ fn percent_needed(count: u64, rows: u64) -> u64 {
     (count * 100).div_ceil(rows)
 }
 
-/// Describes unreadable rows. What was expected is omitted where it is the same as in the first row.
+/// Describes unreadable rows. The expected content is omitted where it is the same as for the first
+/// row.
 fn described(rows: &[[String; 3]]) -> Vec<String> {
     let first = rows.first().map(|[_, _, expected]| expected);
     let one = |(at, [place, got, expected]): (usize, &[String; 3])| match Some(expected) == first {

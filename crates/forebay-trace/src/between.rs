@@ -15,8 +15,8 @@ pub struct Between {
 }
 
 impl Between {
-    /// Creates a reader of the requests that arrive from `from` on and before `to`, both counted
-    /// from the start of the trace.
+    /// Creates a reader of the requests that arrive at or after `from` and before `to`, both
+    /// counted from the start of the trace.
     pub fn new(reader: Box<dyn Reader>, from: Nanos, to: Nanos) -> Between {
         Between { reader, from, to, notes: Notes::default(), is_over: false }
     }
@@ -27,7 +27,7 @@ impl Reader for Between {
         batch.clear();
         while batch.is_empty() && !self.is_over {
             self.reader.read(batch)?;
-            // Records are ordered by time, so nothing after the interval has to be read.
+            // Records are ordered by time, so nothing after the interval needs to be read.
             self.is_over = batch.last().is_none_or(|last| last.at >= self.to);
             batch.retain(|record| (self.from..self.to).contains(&record.at));
             batch.iter_mut().for_each(|record| record.at = record.at - self.from);

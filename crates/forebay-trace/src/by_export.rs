@@ -1,8 +1,9 @@
-//! Turns the streams of a trace that `forebay serve` recorded into its exports.
+//! Replaces the streams of a trace that `forebay serve` recorded by the server's exports.
 //!
-//! Unless the server's streams are exports, the streams of such a trace are connections, whose names
-//! are those of their exports with a number: `db#1`, `db#2`. The server's own requests belong to no
-//! export, and are left out. [`crate::served`] does this for a server whose exports are known.
+//! Unless the server's streams are exports, the streams of such a trace are connections, whose
+//! names are those of their exports with a number: `db#1`, `db#2`. The server's own requests belong
+//! to no export, and are left out. [`crate::served`] does this for a server whose exports are
+//! known.
 
 use crate::{Dictionary, Notes, Reader, Record, SourceFacts, Stream, TraceError};
 

@@ -56,8 +56,8 @@ impl Outstanding {
     }
 
     /// Adds a request like [`Outstanding::add`], but takes its sectors away from older requests.
-    /// This is for traces that lack completions: an older request for the same sectors has more
-    /// likely lost its completion than overlaps with the new one.
+    /// This is for traces that lack completions: an older request for the same sectors more likely
+    /// lost its completion than overlaps with the new request.
     pub fn supersede(&mut self, id: u64, start: u64, end: u64) {
         if start >= end {
             return;

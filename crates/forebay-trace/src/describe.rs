@@ -176,7 +176,7 @@ fn is_data(r: &Record) -> bool {
     r.op.moves_data() && r.len > 0
 }
 
-/// Returns the data requests among the records of `piece`. Nearly always, these are all of them.
+/// Returns the data requests among the records of `piece`, which are nearly always all records.
 #[inline]
 fn pick_data<'a>(piece: &'a [Record], picked: &'a mut Vec<Record>) -> &'a [Record] {
     if piece.iter().all(is_data) {

@@ -43,7 +43,7 @@ pub enum TraceError {
         got: String,
         /// What was expected there.
         expected: String,
-        /// What to do about it. May be empty.
+        /// A hint about what to do. May be empty.
         hint: String,
     },
     /// The operating system reported an error.
@@ -57,14 +57,14 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// Returns the place within the file, what is wrong there, and what was expected.
+    /// Returns the place within the file, the problem and the expected content.
     pub(crate) fn parts(&self) -> Option<[String; 3]> {
         let TraceError::Malformed { place, got, expected, .. } = self else { return None };
         let place = place.to_string().trim_start_matches(", ").to_owned();
         Some([place, got.clone(), expected.clone()])
     }
 
-    /// Puts another hint before the existing one.
+    /// Adds a hint before the existing one.
     pub(crate) fn with_hint(mut self, text: &str) -> TraceError {
         if let TraceError::Malformed { hint, .. } = &mut self {
             *hint = if hint.is_empty() { text.to_owned() } else { format!("{text}; {hint}") };

@@ -17,8 +17,8 @@ const TIMES: u64 = 10;
 /// The minimum number of requests from which gaps can be judged.
 const REQUESTS_LEAST: u64 = 10;
 
-/// Returns the time in seconds from the first to the last of `times` without gaps, if one or two gaps
-/// make up nearly all of it, as when a recording was stopped for hours.
+/// Returns the time in seconds from the first to the last of `times` without gaps, if one or two
+/// gaps make up nearly all of it, as when a recording was stopped for hours.
 pub fn without_gaps_s(times: impl IntoIterator<Item = Nanos>) -> Option<f64> {
     let mut times = times.into_iter();
     let first = times.next()?;
@@ -51,7 +51,8 @@ struct Long {
 }
 
 impl Gaps {
-    /// Adds the next records, in order of time. Times that go back count as no gap.
+    /// Adds the next records, in order of time. A time earlier than its predecessor counts as no
+    /// gap.
     pub(crate) fn add(&mut self, batch: &[Record]) {
         let Some(last) = batch.last() else { return };
         if self.requests == 0 {
@@ -97,8 +98,8 @@ impl Gaps {
         self.last_ns.saturating_sub(long.gaps_ns)
     }
 
-    /// Returns the duration of the trace without gaps, in seconds, if one or two gaps make up nearly
-    /// the whole trace.
+    /// Returns the duration of the trace without gaps, in seconds, if one or two gaps make up
+    /// nearly the whole trace.
     pub(crate) fn without_s(&self) -> Option<f64> {
         Some(self.rest_ns(self.nearly_all()?) as f64 / 1e9).filter(|rest_s| *rest_s > 0.0)
     }

@@ -50,9 +50,9 @@ pub(crate) struct InStep {
 /// A recent record.
 struct Recent {
     record: Record,
-    /// The number of its bytes that were found on other volumes.
+    /// How many of the request's bytes were found on other volumes.
     found: u32,
-    /// The volumes on which it has counterparts, and the differences of their offsets.
+    /// The volumes on which the request has counterparts, and the differences of their offsets.
     counterparts: Vec<(u32, u64)>,
 }
 
@@ -63,8 +63,8 @@ struct Counterparts {
     count: u64,
     /// The sum of the times between counterparts.
     apart_ns: u64,
-    /// The number of counterparts that are nearer than the like request on the second volume before
-    /// them.
+    /// The number of counterparts that are nearer than the preceding request of the same kind on
+    /// the second volume.
     nearer: u64,
     /// The number of requests that have a counterpart at each difference of offsets.
     distances: HashMap<u64, u64>,
@@ -242,8 +242,8 @@ impl InStep {
         })?;
         Some(format!(
             "volumes {one} and {other} move in step, with the same operations and lengths at nearly \
-             the same times: unless they are halves of a mirror, one is a layer above the other (LVM, \
-             md, dm-crypt), and each request counts twice; {} reads only one of them",
+             the same times: unless they are halves of a mirror, one of them is a layer above the other \
+             (LVM, md, dm-crypt), and each request counts twice; {} reads only one of them",
             forebay_ask::named("only_volume=NAME")
         ))
     }
@@ -411,7 +411,8 @@ mod tests {
         assert_eq!(sentence((0..10).flat_map(|n| both(n, 4096))), None);
     }
 
-    /// Requests of a volume striped over `legs` disks in chunks of 64 KiB, each `later_ns` before its parts.
+    /// Requests of a volume striped over `legs` disks in chunks of 64 KiB, each `later_ns` before
+    /// its parts.
     fn stripe(legs: u64, gap_ns: u64, later_ns: u64, len: impl Fn(u64) -> u64) -> Option<String> {
         const CHUNK: u64 = 65_536;
         let request = |n: u64| {

@@ -26,7 +26,7 @@ impl PythonMessages {
     pub(crate) fn has(&mut self, line: &[u8], number: u64) -> bool {
         let text = line.strip_prefix(b"^C").unwrap_or(line);
         let begins = BEGINNINGS.iter().any(|begin| text.starts_with(begin));
-        // There are blank lines between messages about several errors.
+        // Messages about several errors are separated by blank lines.
         let goes_on = self.messages > 0 && number <= self.last + 2;
         if !begins && !goes_on {
             return false;

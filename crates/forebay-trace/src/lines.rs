@@ -209,9 +209,10 @@ impl Lines {
         let is_hole = line.iter().all(|&byte| byte == 0);
         let (what, hint) = match is_hole {
             true => ("a hole", "remove the NUL bytes, as with tr -d '\\000'".to_owned()),
-            false => {
-                ("a line", format!("if this is another format, name it with {}", named("from")))
-            }
+            false => (
+                "a line",
+                format!("if this is a different format, specify it with {}", named("from")),
+            ),
         };
         let nul = if is_hole { "NUL " } else { "" };
         TraceError::Malformed {

@@ -120,8 +120,8 @@ fn open_as(
     })
 }
 
-/// Returns what is known about the units of content that begins with `head`: a header or the column
-/// names of a table may declare them.
+/// Returns the information about the units of content that begins with `head`: a header or the
+/// column names of a table may declare them.
 fn doubt(format: &Format, head: &[u8], path: &Path) -> Doubt {
     if format.name == "parquet"
         && let Some((text, names)) = crate::formats::parquet::declared(path)
@@ -170,7 +170,7 @@ pub fn expect_file(path: &Path) -> Result<(), TraceError> {
 pub const COLUMNS: &str = "columns:";
 
 /// The prefix that makes a step back of the clock begin a new run, which is placed after the
-/// previous one. If nothing follows it, the format is detected.
+/// previous one. If nothing follows the prefix, the format is detected.
 pub const SPLIT_RUNS: &str = "split-runs:";
 
 /// The prefixes that determine at which layer requests count if the trace shows them at several.
@@ -299,7 +299,7 @@ fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
             got: format!("the header {}, which has no sectors", shorten(header)),
             expected: "SECTOR and BYTES, as bcc's biosnoop prints them".into(),
             hint:
-                "bpftrace's biosnoop.bt does not record where requests are: use biosnoop of bcc or \
+                "bpftrace's biosnoop.bt does not record the offsets of requests: use biosnoop of bcc or \
                    libbpf-tools, perf or blktrace"
                     .into(),
         });
@@ -331,11 +331,12 @@ fn unrecognized(path: &Path, head: &[u8]) -> TraceError {
         let from = forebay_ask::named(&format!("from={format}"));
         format!("{from} reads these rows and ignores the columns from column {column} on")
     } else if let Some(guessed) = guess::hint(head) {
-        format!("if it has a format, name it with {}; {guessed}", forebay_ask::named("from"))
+        format!("if the format is known, specify it with {}; {guessed}", forebay_ask::named("from"))
     } else {
         format!(
-            "if it has a format, name it with {}; for any other text with one request per line, use {}, with ns, us, ms \
-             or s for the first UNIT and bytes, sectors or kib for the others",
+            "if the format is known, specify it with {}; for any other text with one request per \
+             line, use {}, with ns, us, ms or s for the first UNIT and bytes, sectors or kib for \
+             the others",
             forebay_ask::named("from"),
             forebay_ask::named("columns=at:UNIT,op,offset:UNIT,len:UNIT,skip=1")
         )
@@ -357,7 +358,7 @@ fn binary(path: PathBuf, head: &[u8]) -> TraceError {
     const SHOWN: usize = 4;
     let bytes: Vec<String> = head.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
     let got = format!("a binary file of no known format (begins {})", bytes.join(" "));
-    let hint = format!("if it has a format, name it with {}", forebay_ask::named("from"));
+    let hint = format!("if the format is known, specify it with {}", forebay_ask::named("from"));
     TraceError::Malformed { path, place: Place::File, got, expected: expected(&[]), hint }
 }
 

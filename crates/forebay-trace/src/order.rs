@@ -26,7 +26,7 @@ pub struct Ordered<R> {
     inner: R,
     /// The time on the source's clock from which the inner times count, or `None` if unknown.
     zero: Option<Nanos>,
-    /// The buffered records. Their times are relative to `first` as soon as that is known.
+    /// The buffered records. Their times are relative to `first` once that is known.
     held: Held,
     ended: bool,
     /// The times of the first and the last record that was returned, as in the source.
@@ -121,8 +121,8 @@ impl<R: Reader> Ordered<R> {
         Ok(())
     }
 
-    /// Passes the times of a batch to the clock. The last rows wait until those after them are
-    /// known, unless there are none.
+    /// Passes the times of a batch to the clock. The last rows wait until the rows after them are
+    /// known, unless there are no further rows.
     fn follow(&mut self, batch: &mut Vec<Record>) {
         let known = if self.ended { batch.len() } else { batch.len().saturating_sub(LOOK_AHEAD) };
         self.tail.extend(batch[known..].iter());
@@ -152,8 +152,8 @@ impl<R: Reader> Ordered<R> {
         }
     }
 
-    /// Makes latencies unknown if all of those read so far are 0, because some tools write 0 for an
-    /// unknown latency.
+    /// Marks latencies as unknown if all latencies read so far are 0, because some tools write 0
+    /// for an unknown latency.
     fn drop_zeros(&mut self) {
         let latencies = || self.held.batches.iter().flatten().filter_map(|record| record.latency);
         if latencies().any(|latency| latency > Nanos::ZERO) {

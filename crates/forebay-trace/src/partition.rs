@@ -119,7 +119,7 @@ pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition
     let source = Source::of(input, from);
     let same = |found: &Source| {
         let got = format!("a partition of {}", found.path.display());
-        let hint = "remove it, or name another folder";
+        let hint = "remove it, or specify another folder";
         let expected = "a new folder, or a folder of the same, unchanged input";
         if *found == source { Ok(()) } else { Err(refused(folder, got, expected, hint)) }
     };

@@ -31,7 +31,7 @@ const NAMES_MAX: usize = 3;
 pub enum ServedStreams {
     /// Connections, whatever their export: the streams of the trace.
     Connections,
-    /// Stream `i` is export `i`. One more stream has all requests that belong to no export.
+    /// Stream `i` is export `i`. One additional stream has all requests that belong to no export.
     Exports,
     /// Streams that are equal modulo the number of exports plus one are connections of one export.
     /// The last of these numbers is that of requests that belong to no export.
@@ -110,8 +110,8 @@ impl Served {
         self.numbers.get(name).or_else(|| self.numbers.get(of_connection)).copied()
     }
 
-    /// Returns the number of one more stream of an export, or of none if `export` is the number of
-    /// exports.
+    /// Returns the number of a new stream of an export; if `export` equals the number of exports,
+    /// the stream belongs to none.
     fn connect(&mut self, export: usize) -> u32 {
         let number = match self.streams {
             ServedStreams::Connections => return 0,
@@ -207,7 +207,7 @@ impl Served {
                     place: Place::File,
                     got: format!("no request of an export of the configuration, only {streams}"),
                     expected: format!("streams with the names of its exports: {exports}"),
-                    hint: "give the configuration under which the trace was recorded".into(),
+                    hint: "specify the configuration under which the trace was recorded".into(),
                 });
             }
             notes.warnings.push(format!(
@@ -239,7 +239,7 @@ impl Served {
     }
 }
 
-/// Lists the first names, and says how many more there are.
+/// Lists the first names, and states how many more there are.
 fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(NAMES_MAX);
     let mut some: Vec<String> = names.take(NAMES_MAX).map(|name| format!("'{name}'")).collect();
@@ -365,8 +365,8 @@ mod tests {
         assert_eq!(
             said,
             "asked.csv: got no request of an export of the configuration, only streams 'db#1' and \
-             'db#2', expected streams with the names of its exports: 'dbx' and 'x'; give the \
-             configuration under which the trace was recorded"
+             'db#2', expected streams with the names of its exports: 'dbx' and 'x'; specify \
+             the configuration under which the trace was recorded"
         );
         let said = read(&[""], &["x"], ServedStreams::Exports).unwrap_err();
         assert!(said.contains("only requests without the name of a stream"), "{said}");

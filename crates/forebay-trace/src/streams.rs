@@ -62,7 +62,7 @@ pub fn is_write_back(name: &str) -> bool {
         || name == "writeback"
 }
 
-/// What the members of a group have in common.
+/// The property that the members of a group share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     WriteBack,
@@ -212,13 +212,12 @@ impl Grouping {
     }
 }
 
-/// Returns a warning if `dictionary` lacks the property that streams are grouped by. It says how
-/// many submitters lack it, and what distinguishes them instead. Write-back workers are one stream
-/// in any case.
+/// Returns a warning if `dictionary` lacks the property that streams are grouped by. The warning
+/// states how many submitters lack the property, and which property distinguishes them instead.
+/// Write-back workers are one stream in any case.
 pub fn warning(by: StreamBy, dictionary: &Dictionary) -> Option<String> {
     let (what, instead): (_, fn(&Stream) -> bool) = match by {
-        // A thread is the finest level, so anything else that the trace contains is coarser, but
-        // not wrong.
+        // Threads are the finest level, so any other value in the trace is coarser, but not wrong.
         StreamBy::Thread => return None,
         StreamBy::Process => ("process id", |stream| stream.process.is_none()),
         StreamBy::Name => ("name", |stream| stream.name.is_empty()),

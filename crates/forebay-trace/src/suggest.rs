@@ -18,14 +18,14 @@ pub(crate) use table::{ROWS, Table, dated_unit, fields, is_number};
 const UNREAD_SHOWN: usize = 5;
 const UNREAD_SUGGESTED: usize = 32;
 
-/// A declaration that is being built, and what it lacks.
+/// A declaration that is being built, and the information that is still missing.
 pub(crate) struct Declaration {
     /// The names of the columns, as shown in messages.
     names: Vec<String>,
     /// The role of each column in the declaration, if it has one.
     words: Vec<Option<String>>,
     settings: Vec<String>,
-    /// What the names of columns leave open.
+    /// The information that the names of columns do not determine.
     pub(crate) unclear: Vec<String>,
     /// What the user should write in the declaration.
     instead: Vec<String>,
@@ -91,8 +91,8 @@ impl Declaration {
         words.chain(settings).chain(skip.as_deref()).collect::<Vec<_>>().join(",")
     }
 
-    /// Returns what the user should write in the declaration, and which columns it does not use.
-    /// May be empty.
+    /// Returns what the user should write in the declaration, and which columns the declaration
+    /// does not use. May be empty.
     pub(crate) fn advice(&self) -> String {
         let with = if self.instead.is_empty() { "" } else { ", with " };
         let unread = self.unread_up_to(UNREAD_SUGGESTED).map_or(String::new(), |names| {
@@ -164,7 +164,7 @@ impl Declaration {
             }
             ([], []) => {
                 self.set("op=OP");
-                self.advise("read or write for OP if all requests do the same");
+                self.advise("read or write for OP if all requests have the same operation");
             }
             (ops, pairs) => {
                 let columns = self.list(if ops.is_empty() { pairs } else { ops });
@@ -180,8 +180,8 @@ impl Declaration {
         }
         let places = 2 - usize::from(self.has("offset")) - usize::from(self.has("len"));
         let whole = self.open(|column| table.numbers(column).is_some()).len();
-        // Sorted whole numbers may also be offsets or lengths, if there are too few other columns
-        // for these.
+        // Sorted whole numbers may also be offsets or lengths, if there are too few other
+        // candidates for offsets and lengths.
         let may_be = |column: usize, times| {
             matches!(times, Times::In(_)) || whole > places || table.numbers(column).is_none()
         };
@@ -295,4 +295,4 @@ impl Declaration {
 
 /// The advice about the units of offsets and lengths.
 pub(crate) const LENGTH_UNITS: &str =
-    "bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that of offsets and lengths";
+    "bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for the UNIT of offsets and lengths";

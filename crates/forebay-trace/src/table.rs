@@ -87,8 +87,8 @@ pub struct Texts {
 /// The values of a column, one per row. Missing values have placeholders.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Values of [`ColumnKind::Integer`], [`ColumnKind::Timestamp`] and [`ColumnKind::Duration`]. Unsigned 64-bit
-    /// integers are stored as signed ones with the same bits.
+    /// Values of [`ColumnKind::Integer`], [`ColumnKind::Timestamp`] and [`ColumnKind::Duration`].
+    /// Unsigned 64-bit integers are stored as signed ones with the same bits.
     Integers(Vec<i64>),
     /// Values of [`ColumnKind::Float`].
     Floats(Vec<f64>),

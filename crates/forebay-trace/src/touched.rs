@@ -121,7 +121,7 @@ impl Touched {
         self.last = (0, 0, 0);
     }
 
-    /// Returns the union of both. Volumes with the same number are the same volume.
+    /// Returns the union of both, in which volumes with the same number are identical.
     pub fn with(mut self, other: &Touched) -> Touched {
         self.bridged = self.bridged.max(other.bridged);
         for (volume, parts) in (0..).zip(&other.volumes) {
@@ -238,7 +238,7 @@ fn of_volume(parts: &BTreeMap<u64, u64>) -> Vec<Stretch> {
     if lengths.iter().take(PLACES).sum::<u64>() >= left / 2 {
         return apart;
     }
-    // Remove the longest gaps as long as they are a noticeable share of what is left.
+    // Remove the longest gaps as long as they are a noticeable share of the remaining addresses.
     let mut left = end;
     let cut = gaps.iter().rev().take_while(|gap| {
         let is_cut = gap.0 >= left / GAP_SHARE;

@@ -62,7 +62,7 @@ pub struct ColumnMeaning {
     pub because: String,
 }
 
-/// What suggests that another recording begins in a source.
+/// The evidence that another recording begins in a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEvidence {
@@ -81,10 +81,10 @@ pub struct RunStart {
     pub request: u64,
     /// How far the clock goes back, in nanoseconds.
     pub back_ns: u64,
-    /// What suggests that another recording begins.
+    /// The evidence that another recording begins.
     pub evidence: RunEvidence,
-    /// Whether the requests from here on were placed after the earlier ones. Otherwise they are sorted
-    /// among these.
+    /// Whether the requests from here on were placed after the earlier ones. Otherwise they are
+    /// sorted among the earlier ones.
     pub is_appended: bool,
 }
 
@@ -132,14 +132,14 @@ impl Notes {
 /// A header line or a comment in the middle of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderAgain {
-    /// The number of records before it.
+    /// The number of records before this place.
     pub records: u64,
-    /// The number of volumes before it. It is 0 for a comment, which does not show that another
-    /// recording begins.
+    /// The number of volumes before this place. It is 0 for a comment, which does not show that
+    /// another recording begins.
     pub volumes: u32,
 }
 
-/// Facts that a reader of a source knows and the readers above it need.
+/// Facts that are known to the reader of a source and needed by the readers above it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceFacts {
     /// The repeated headers and the comments, after each of which a new run may begin.

@@ -86,7 +86,7 @@ enum Rejection {
     None,
 }
 
-/// What is known about the units of a trace before it is read.
+/// The information about the units of a trace that is available before the trace is read.
 pub struct Doubt {
     refused: Rejection,
     /// The declaration of the columns, if there is one.
@@ -211,7 +211,7 @@ pub struct Checked {
     inner: Box<dyn Reader>,
     path: PathBuf,
     doubt: Doubt,
-    /// The first records, until they have been judged.
+    /// The first records, until they have been evaluated.
     sample: Option<Sample>,
     records: u64,
     gaps: Gaps,

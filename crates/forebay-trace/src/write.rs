@@ -110,7 +110,7 @@ pub fn stop(exit: impl FnOnce()) {
     let drafts = drafts();
     for path in drafts.iter() {
         // If a file cannot be removed, it stays, because there is no way to report the error any
-        // more.
+        // longer.
         let _ = fs::remove_file(path);
     }
     exit();
@@ -211,7 +211,8 @@ impl Draft {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // A file that is replaced may be private. Some file systems, such as FAT, have no permissions.
+            // A file that is replaced may be private. Some file systems, such as FAT, have no
+            // permissions.
             let usual = || fs::Permissions::from_mode(0o666 & !umask());
             let mode = fs::metadata(&path).map_or_else(|_| usual(), |old| old.permissions());
             let _ = file.as_file().set_permissions(mode);
@@ -222,8 +223,8 @@ impl Draft {
     }
 }
 
-/// Creates an error about a file. If it contains the name of the temporary file, that is moved to
-/// the end.
+/// Creates an error about a file. If it contains the name of the temporary file, that name is moved
+/// to the end.
 fn io_error(path: &Path, error: io::Error) -> TraceError {
     let said = error.to_string();
     let source = match said.split_once(" at path ") {

@@ -256,7 +256,7 @@ fn ambiguous_names_are_rejected_with_the_declaration_to_write() {
         ("time_us,op,offset,size_kb\n5,R,8,8\n", "at:us,op,offset,len:UNIT,skip=1"),
     ] {
         let told = read(text.as_bytes(), None).unwrap_err();
-        assert!(told.contains(written) && told.contains("gives the unit of"), "{told}");
+        assert!(told.contains(written) && told.contains("contains the unit of"), "{told}");
     }
     for (header, expected) in [
         (
@@ -266,15 +266,16 @@ fn ambiguous_names_are_rejected_with_the_declaration_to_write() {
         ),
         (
             "time_us;rw;block;blocks",
-            "expected a name that gives the unit of \"block\", and a name that gives the unit of \
+            "expected a name that contains the unit of \"block\", and a name that contains the unit of \
              \"blocks\"; or write --columns at:us,op,offset:UNIT,len:UNIT,sep=semicolon,skip=1, \
-             with bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for that of offsets \
+             with bytes, sectors (512 bytes), pages (4096) or blocks:BYTES for the UNIT of offsets \
              and lengths",
         ),
         (
             "time_us,offset,size",
-            "expected a name for the operation (op, rw, is_write, ...); or write --columns at:us,offset,len,op=OP,skip=1, with \
-             read or write for OP if all requests do the same",
+            "expected a name for the operation (op, rw, is_write, ...); or write --columns \
+             at:us,offset,len,op=OP,skip=1, with read or write for OP if all requests have the \
+             same operation",
         ),
         (
             "lba,op,sectors",

@@ -15,7 +15,7 @@ use crate::open::{look, opening};
 use crate::used::{holds, unreadable};
 use crate::{Error, untold};
 
-/// The maximum number of drives of a volume.
+/// The maximum number of drives in a volume.
 pub const DRIVES_MAX: u16 = 32;
 
 /// The parameters of a new volume.
@@ -29,7 +29,8 @@ pub struct Create {
     pub chunks: u8,
     /// The number of solid-state drives, which are listed last and form a set of their own.
     pub ssds: usize,
-    /// The number of drives whose data fit on the others if they fail.
+    /// The number of drives that may fail without leaving too little space for their data on the
+    /// other drives.
     pub spares: u16,
     /// Whether existing data on the drives may be destroyed.
     pub overwrite: bool,
@@ -171,7 +172,7 @@ fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> 
         lanes: drives as u16,
         chunk_bytes: how.chunk_bytes,
         chunks: how.chunks,
-        // Allows its units to change between RAID 6 and three copies.
+        // Room for three copies lets the volume's units change between RAID 6 and three copies.
         copies_max: if both { 3 } else { copies_max },
         units: 0,
         cells: 0,
@@ -264,7 +265,7 @@ pub(crate) fn refuse_used(path: &Path, overwrite: bool) -> Result<(), Error> {
     }
 }
 
-/// Chooses an id that no other volume has.
+/// Chooses a volume id that is unique.
 fn name() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40;

@@ -16,7 +16,7 @@ pub enum Error {
     Drive {
         /// The path of the drive.
         path: PathBuf,
-        /// What the drive is, and what was expected.
+        /// What the drive contains, and what was expected.
         what: String,
     },
     /// Another process uses the drive.

@@ -23,7 +23,7 @@ pub struct FoundVolume {
     pub drives: Vec<(u8, Target)>,
     /// Named paths that are not used.
     pub others: Vec<NonMember>,
-    /// Changes of labels, one sentence each.
+    /// Changes made to labels, one sentence each.
     pub notes: Vec<String>,
     /// The labels of `drives`.
     pub(crate) labels: Vec<Labelled>,
@@ -128,7 +128,9 @@ pub fn find_cached(paths: &[PathBuf]) -> Result<FoundVolume, Error> {
 /// Opens the volume of exactly these drives without changing labels.
 pub(crate) fn found(drives: &[PathBuf], access: Access) -> Result<FoundVolume, Error> {
     if drives.is_empty() {
-        return Err(Error::Volume("no drives are named; expected those of a volume".into()));
+        return Err(Error::Volume(
+            "no drives are specified; expected the drives of a volume".into(),
+        ));
     }
     let mut others = Vec::new();
     let mut labelled = Vec::new();
@@ -204,8 +206,8 @@ pub(crate) fn is_of(one: &Label, other: &Label) -> bool {
     (one.geometry, one.first) == (other.geometry, other.first)
 }
 
-/// Returns a label of the volume that the user means: the one with all drives present, or else the
-/// one with enough drives, or else the one with the most drives.
+/// Returns a label of the volume that the user means: preferably one with all drives present, then
+/// one with enough drives, then the one with the most drives.
 fn volume(labelled: &[(PathBuf, Labelled)]) -> Result<Option<Label>, Error> {
     let mut volumes: Vec<(Label, &Path, usize)> = Vec::new();
     for (path, Labelled { label, .. }) in labelled {
@@ -238,7 +240,7 @@ fn volume(labelled: &[(PathBuf, Labelled)]) -> Result<Option<Label>, Error> {
 /// Returns the error that none of the paths is a drive of a volume.
 fn none(others: &[NonMember]) -> Error {
     let Some(NonMember { path, why, .. }) = others.first() else {
-        return Error::Volume("no drives are named; expected those of a volume".into());
+        return Error::Volume("no drives are specified; expected the drives of a volume".into());
     };
     // An operating-system error is already a complete explanation.
     let what = labels::drive(path).err();
@@ -253,7 +255,8 @@ impl FoundVolume {
         let number = labels.label.drive;
         if let Some((_, other)) = self.drives.iter().find(|(it, _)| *it == number) {
             let what = format!(
-                "is drive {number} of the volume, and so is {}: one of them is a copy; name only one of them",
+                "is drive {number} of the volume, and so is {}: one of them is a copy; specify \
+                 only one of them",
                 other.path().display()
             );
             return Err(Error::drive(path, what));

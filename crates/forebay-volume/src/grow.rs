@@ -15,8 +15,8 @@ use crate::labels::{self, Labelled};
 use crate::open::{Opened, look, opening};
 use crate::{Error, Tell};
 
-/// Replaces a missing drive by the one at `new`, rebuilds its data, and reports progress. If that
-/// has already been done, checks the volume again.
+/// Replaces a missing drive with the drive at `new`, rebuilds its data, and reports progress. If
+/// that has already been done, checks the volume again.
 ///
 /// # Errors
 /// The paths are not a volume, no drive is missing, or the new drive is too small.
@@ -84,7 +84,7 @@ pub fn grow(
     let count = before.census.members.len() + more;
     if count > DRIVES_MAX.into() {
         return Err(Error::Volume(format!(
-            "the volume would have {count} drives; it can have at most {DRIVES_MAX}"
+            "the volume would have {count} drives; the maximum is {DRIVES_MAX}"
         )));
     }
     let found = asked.found(&newcomers, &before)?;

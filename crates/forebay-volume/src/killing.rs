@@ -246,8 +246,8 @@ mod tests {
         let all = [&drives[..], std::slice::from_ref(&new)].concat();
         let stage = || labels::read(&new).unwrap().label.stage;
         assert_eq!((stage(), status(&drives).unwrap().missing()), (DriveStage::Joining, vec![3]));
-        // Drive 3 may only be late: commands that merely open the volume do not give its place
-        // away.
+        // Drive 3 may reappear later, so commands that only open the volume do not give its slot to
+        // another drive.
         holds_all(&all);
         let checked = check(&all, 0, &mut untold).unwrap();
         assert_eq!((checked.missing(), &checked.joining[..]), (vec![3], &[7][..]));
@@ -278,7 +278,7 @@ mod tests {
         let all = [&drives[..], std::slice::from_ref(&half)].concat();
         let opened = status(&all).unwrap();
         assert_eq!((opened.joining.clone(), opened.missing()), (vec![7], vec![]));
-        // The drive counts as new and gets a number that no other drive had.
+        // The drive counts as new and gets a number that no other drive has had.
         let grown = grow(&all, &[], DriveKind::Hdd, false, &mut untold).unwrap().1;
         assert_eq!((grown.census.members.len(), number(&half)), (7, 9));
         holds_all(&all);

@@ -32,7 +32,7 @@ pub struct Opened {
     pub figures: Vec<Figure>,
     /// Named paths that are not used.
     pub others: Vec<NonMember>,
-    /// Changes of labels, one sentence each.
+    /// Changes made to labels, one sentence each.
     pub notes: Vec<String>,
     /// Drives that should join but already belonged to the volume.
     pub already: Vec<PathBuf>,
@@ -42,9 +42,11 @@ pub struct Opened {
     pub without_end_label: Vec<u8>,
     /// The oldest version among the drives' labels.
     pub format: u64,
-    /// Whether the volume was only read because its drives had no space for necessary writes.
+    /// Whether the volume was opened read-only because its drives had no space for necessary
+    /// writes.
     pub lacked_room: bool,
-    /// The number of drives whose data fit on the others if the volume is full.
+    /// The number of drives that may fail while the other drives still have space for all data if
+    /// the volume is full.
     pub spare_drives: usize,
     /// Drives too small for the volume to grow, with the number of bytes that each lacks.
     pub too_small: Vec<(u8, u64)>,
@@ -114,7 +116,8 @@ impl Opened {
             .map(|nth| {
                 let volume = named.join(" ");
                 let new = match nobodys.get(nth) {
-                    // The drive's data belong to the volume, and the other drives have them too.
+                    // The drive contains data of the volume, which the other drives contain too, so
+                    // it may be overwritten.
                     Some(own) if own.has_records => format!("{} --overwrite", quoted(&own.path)),
                     Some(blank) => quoted(&blank.path),
                     None => {
@@ -339,7 +342,7 @@ pub(crate) fn opening(
     }
 }
 
-/// What is known about a volume's drives before it is opened.
+/// What is known about a volume's drives before the volume is opened.
 struct Before {
     /// By number: the path, and whether the label says that the drive is joining.
     drives: Vec<(u8, PathBuf, bool)>,
@@ -429,8 +432,8 @@ pub fn flush(policy: &mut (impl Policy + ?Sized), lanes: &mut impl Lanes) -> Res
     let why = match *told.borrow() {
         Some(Ok(())) => return Ok(()),
         Some(Err(Fault::Full)) => "the file system below its drives is full (ENOSPC)",
-        Some(Err(Fault::Media)) => "drives failed before all of it was durable",
-        Some(Err(Fault::Gone | Fault::Refused)) => "too few of its drives work",
+        Some(Err(Fault::Media)) => "drives failed before all data was durable",
+        Some(Err(Fault::Gone | Fault::Refused)) => "too few of its drives are working",
         None => "the drives did not answer",
     };
     let why = format!("the volume could not be flushed: {why}");

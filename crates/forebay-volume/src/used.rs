@@ -20,7 +20,7 @@ const STEP: u64 = 1 << 20;
 /// Block devices up to this size are read completely. This is also the part read at the beginning
 /// of larger ones, which includes most of what a new file system writes.
 const WHOLE_MAX: u64 = 256 << 20;
-/// The part read at the end.
+/// The number of bytes read at the end of a drive.
 const END: u64 = 16 << 20;
 /// The number of samples on a larger device, and the size of each.
 const SAMPLES: u64 = 1024;

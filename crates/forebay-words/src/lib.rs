@@ -1,5 +1,5 @@
-//! Writes figures with their units, counts and lists, for sentences, tables and messages alike. This
-//! crate depends on nothing.
+//! Writes figures with their units, counts and lists, for sentences, tables and messages alike.
+//! This crate depends on nothing.
 
 #![forbid(unsafe_code)]
 

@@ -122,11 +122,11 @@ pub enum Verdict {
     LoadTooLow,
     /// All schedulers give the same results, so changing the scheduler gains nothing.
     NothingToGain,
-    /// A scheduler is better in open or in dependent replay, but not in both: requests as recorded,
-    /// or requests that wait for one another.
+    /// A scheduler is better in one replay but not in the other: in open replay, with requests as
+    /// recorded, or in dependent replay, where requests wait for one another.
     Depends,
-    /// A scheduler is better on one of the drives that the device might be, but not on all: at one
-    /// end of the range of a parameter that is not published, but not at the other end.
+    /// A scheduler is better on one of the drives that the device may stand for, but not on all: at
+    /// one end of the range of a parameter that is not published, but not at the other end.
     DependsOnDrive,
     /// There are too few requests to draw a conclusion.
     TooShort,
@@ -139,7 +139,8 @@ pub enum Verdict {
 pub enum RemedyStanding {
     /// The remedy is recommended.
     Recommended,
-    /// The remedy is the best that Linux offers, to be used until the recommended one can be.
+    /// The remedy is the best that Linux offers. Use it until the recommended remedy can be
+    /// applied.
     ForToday,
     /// The remedy is not recommended.
     PassedOver,
@@ -179,8 +180,8 @@ pub struct Advice {
     /// Whether the user named the size of the flash.
     #[serde(skip)]
     pub is_flash_size_named: bool,
-    /// Whether the recorded device was clearly faster or slower than the simulated one: by a factor of
-    /// two if that was assumed, of ten if the user named it.
+    /// Whether the recorded device was clearly faster or slower than the simulated one: by a factor
+    /// of two if that was assumed, of ten if the user named it.
     #[serde(skip)]
     pub is_other_device: bool,
     /// Whether the device keeps up with the trace, but is busy at least 85 % of the time.
@@ -190,7 +191,7 @@ pub struct Advice {
     pub enough: Option<Enough>,
     /// The scheduler that may be better, if the verdict is `depends` or `depends_on_drive`.
     pub uncertain: Option<Uncertain>,
-    /// Which figure decides among schedulers that no other scheduler beats.
+    /// The figure that decides among schedulers that no other scheduler beats.
     pub prefer: Prefer,
     /// The Linux scheduler to set, and the commands that set it; `None` if nothing needs to change.
     pub today: Option<Today>,
@@ -205,9 +206,9 @@ pub struct Advice {
     pub cautions: Vec<String>,
     /// How far the model's latencies deviate from the recorded ones.
     pub trust: Trust,
-    /// How much the two streams that disturb each other most would gain without each other, the more
-    /// disturbed one first; empty if the trace does not distinguish streams, or if no difference
-    /// could matter.
+    /// How much the two streams that disturb each other most would gain if each ran without the
+    /// other, the more disturbed one first; empty if the trace does not distinguish streams, or if
+    /// no difference could matter.
     pub disturbances: Vec<Disturbance>,
     /// Every scheduler, by increasing total time, or in catalog order if there are too few requests
     /// to rank them.
@@ -261,7 +262,7 @@ pub struct AdviceOptions {
     pub current: Option<String>,
     /// The size of the flash to try caching with; `None` for the size that suffices.
     pub flash_bytes: Option<u64>,
-    /// Which figure decides among schedulers that no other scheduler beats.
+    /// The figure that decides among schedulers that no other scheduler beats.
     pub prefer: Prefer,
     /// The maximum number of parallel runs. Fewer run at a time if their pending requests might not
     /// fit into a quarter of the memory.
@@ -363,8 +364,8 @@ impl Advice {
             && self.today.as_ref().is_some_and(|today| today.policy == policy)
     }
 
-    /// Returns what the report says about a remedy. It recommends at most one remedy that is free
-    /// and one that needs flash.
+    /// Returns the report's statement on a remedy. At most one remedy that is free and one that
+    /// needs flash are recommended.
     pub fn standing(&self, remedy: &Remedy) -> RemedyStanding {
         let is_ours = self
             .recommended
@@ -443,7 +444,7 @@ struct Setting<'a> {
 
 /// Returns the runs to report in detail, without duplicates: those of the baseline, of the
 /// recommended scheduler, of the scheduler to set in Linux, and of the available scheduler with the
-/// least total time.
+/// shortest total time.
 fn worth_telling<'a>(
     results: &'a [RunResult],
     ranking: &[Ranked],
@@ -469,8 +470,8 @@ fn today(device: &OpenDevice, verdict: Verdict, choice: &Choice<'_>) -> Option<T
     let rotates = device.model.cylinders() > 0;
     let policy = match verdict {
         Verdict::Recommended | Verdict::BaselineIsBest => choice.today(),
-        // On flash, name a scheduler even if none of them differs: the present one may use more
-        // CPU.
+        // On flash, name a scheduler even if their results do not differ: the present one may use
+        // more CPU.
         Verdict::LoadTooLow
         | Verdict::NothingToGain
         | Verdict::Depends

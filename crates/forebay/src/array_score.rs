@@ -216,7 +216,8 @@ struct Load {
     units: u64,
     unit_bytes: u64,
     chunk_bytes: u32,
-    /// The number of chunks that are written at a time, and that a unit has.
+    /// The number of chunks that are written at a time, which is also the number of chunks per
+    /// unit.
     size: u32,
     chunks: u32,
 }
@@ -285,8 +286,9 @@ mod tests {
         assert!(said.contains("got 5 drives"), "{said}");
     }
 
-    /// In an array of such disks that writes to fresh cells, with 4 writes outstanding, three chunks
-    /// cost ten times as much in RAID 6 as in three copies, though they cost less in the paper's table.
+    /// In an array of such disks that writes to fresh cells, with 4 writes outstanding, three
+    /// chunks cost ten times as much in RAID 6 as in three copies, though they cost less in the
+    /// paper's table.
     #[test]
     fn rules_know_the_drives_and_how_a_volume_writes() {
         let costs = |name: &str, update| {

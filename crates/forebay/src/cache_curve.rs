@@ -90,7 +90,7 @@ pub struct Curve {
     /// The number of distinct blocks in the trace, which is also the largest useful cache size. An
     /// estimate if blocks were sampled.
     pub distinct_blocks: u64,
-    /// LRU tracked one block in this many; 1 means that its curve is exact.
+    /// One in this many blocks was tracked by LRU; 1 means that its curve is exact.
     pub sampled_one_in: u64,
     /// The number of distinct blocks that were tracked.
     pub sampled_blocks: u64,
@@ -102,8 +102,9 @@ pub struct Curve {
     pub points: Vec<CurvePoint>,
 }
 
-/// The recommended cache: the smallest one with [`HITS_THAT_SUFFICE`] of the largest cache's hits, or
-/// a larger one if it has many more hits for little more size, or if it is small anyway.
+/// The recommended cache: the smallest one with [`HITS_THAT_SUFFICE`] of the largest cache's hits,
+/// or a larger one if this gives many more hits for little more space, or if the larger cache is
+/// small anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Recommended {
     /// The cache size in blocks.
@@ -131,7 +132,7 @@ const SMALL_BYTES: u64 = 64 << 20;
 /// cache's hits.
 const HITS_WORTH_A_QUARTER: f64 = 0.05;
 
-/// The share of the largest cache's hits that the last of that quarter must add.
+/// The minimum share of the largest cache's hits that the last part of that quarter must add.
 const HITS_WORTH_THE_REST: f64 = 0.005;
 
 /// Returns the index of the smallest size with `share` of the largest cache's hits. `misses` holds
@@ -240,8 +241,8 @@ impl Curve {
         bytes(mib(blocks, self.block_bytes.into()) * f64::from(1 << 20))
     }
 
-    /// Returns the size, in blocks, of the smallest cache that reaches [`NEARLY_ALL`] of the largest
-    /// cache's hit ratio.
+    /// Returns the size, in blocks, of the smallest cache that reaches [`NEARLY_ALL`] of the
+    /// largest cache's hit ratio.
     fn nearly_all(&self) -> u64 {
         let least = NEARLY_ALL * self.findable() * (1.0 - 1e-9);
         let enough = |point: &&CurvePoint| point.lru_hit_ratio >= least;
@@ -427,7 +428,8 @@ mod tests {
         let at = curve.points.iter().position(|p| p.size_blocks == found.size_blocks).unwrap();
         assert_eq!(curve.points[at].lru_miss_ratio, found.lru_miss_ratio);
         assert!(found.lru_miss_ratio <= least);
-        // The size beyond which little is gained is exact, and one of the sizes that are shown first.
+        // The size beyond which little is gained is exact, and one of the sizes that are shown
+        // first.
         let nearly = curve.nearly_all();
         let shown = curve.handful();
         let shown = shown.iter().find(|point| point.size_blocks == nearly).unwrap();
@@ -448,7 +450,8 @@ mod tests {
         assert_eq!(misses.len(), 401);
         assert_eq!(smallest_with(&misses, HITS_THAT_SUFFICE), 99);
         assert_eq!((worthwhile(&misses), smallest_with(&misses, NEARLY_ALL)), (110, 110));
-        // An even curve has no cliff, and neither has a cache of which a quarter more finds nothing.
+        // An even curve has no cliff, and neither has a cache of which a quarter more finds
+        // nothing.
         let even: Vec<u64> = (0..=2000).map(|size| 2000 - size).collect();
         let flat: Vec<u64> = (0..=1000).map(|size| 1000 - size.min(100)).collect();
         assert_eq!((worthwhile(&even), worthwhile(&flat)), (1990, 100));

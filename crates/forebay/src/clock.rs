@@ -18,8 +18,8 @@ use crate::{Error, Input};
 /// The clock step below which timestamps separate requests about as well as a disk does.
 const STEP_FINE: Nanos = Nanos::from_millis(2);
 
-/// The shortest clock step that is rejected. It is longer than a disk takes for ten requests, so it
-/// hides the pattern of arrivals.
+/// The shortest clock step that is rejected. A disk can serve more than ten requests in this time,
+/// so the step hides the pattern of arrivals.
 const STEP_MAX: Nanos = Nanos::from_millis(100);
 
 /// The mean number of requests per clock step that a rejection requires. With fewer, the steps hide
@@ -27,8 +27,8 @@ const STEP_MAX: Nanos = Nanos::from_millis(100);
 const PER_STEP_MAX: f64 = 2.0;
 
 /// The mean number of requests per clock step below which steps are not even mentioned. It is low,
-/// so that the caution does not come and go with the length of a trace: Financial1 has 1.83
-/// requests per step in 10,000 rows, and fewer than 1.5 in 45,000.
+/// so that whether the caution appears does not depend on the length of the trace: Financial1 has
+/// 1.83 requests per step in 10,000 rows, and fewer than 1.5 in 45,000.
 const PER_STEP_FINE: f64 = 1.1;
 
 /// The largest error that rounding to a trace's units causes.
@@ -283,9 +283,9 @@ impl Times {
         }
     }
 
-    /// Returns why a promise within `bound` cannot be computed; `None` if it can. A load driven by a
-    /// timer looks like a coarse clock, so users who know their load must be able to override this
-    /// check.
+    /// Returns why a promise within `bound` cannot be computed; `None` if it can. A load driven by
+    /// a timer looks like a coarse clock, so users who know their load must be able to override
+    /// this check.
     pub(crate) fn why_no_promise(self, bound: Nanos) -> Option<String> {
         match self {
             Times::Coarse { step, per_stamp, .. } if step >= bound && per_stamp >= PER_STEP_MAX => {
@@ -298,7 +298,7 @@ impl Times {
     }
 
     /// Returns the length of the clock's steps, if requests certainly share them, else 0. Latencies
-    /// in a replay are uncertain by as much.
+    /// in a replay have an uncertainty of this length.
     pub(crate) fn step(self) -> Nanos {
         match self {
             Times::Coarse { step, .. } => step,
@@ -317,7 +317,7 @@ impl Times {
         let told = self.told()?;
         Some(match self {
             Times::Crowded { .. } => format!("Take care: {told}."),
-            _ => format!("Caution: {told}, so they queue more than they did."),
+            _ => format!("Caution: {told}, so they queue more than in the recording."),
         })
     }
 
@@ -401,8 +401,8 @@ mod tests {
         assert!(ticks.caution().unwrap().contains("steps by 10 ms, and 2.67 requests"));
     }
 
-    /// Classifies 100 s of 16 requests per second, spaced unevenly. `clock` maps a request's index and
-    /// arrival in µs to its timestamp in µs.
+    /// Classifies 100 s of 16 requests per second, spaced unevenly. `clock` maps a request's index
+    /// and arrival in µs to its timestamp in µs.
     fn stamped(clock: impl Fn(u64, u64) -> u64) -> Times {
         let mut stamps: Vec<u64> =
             (0..1600).map(|index| clock(index, index * 62_500 + index * 7919 % 40_000)).collect();

@@ -121,8 +121,8 @@ impl Options {
             }
             let stand_in = format!("{name}:capacity-gb={STAND_IN_GB}");
             told.push(format!(
-                "{}: the traces write to so much of it that its model would take gigabytes of \
-                 memory, so {stand_in} replaces it",
+                "{}: the traces write to so much of this drive that its model would require \
+                 gigabytes of memory, so {stand_in} is used instead",
                 device.name
             ));
             *device = devices::open(&stand_in)?;

@@ -62,7 +62,7 @@ impl Observer for Contention {
     }
 }
 
-/// Two streams that compete for the heads, and what that costs.
+/// Two streams that compete for the heads, and the cost of this competition.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fight {
     /// The name of one of the streams.

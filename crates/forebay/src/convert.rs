@@ -23,7 +23,7 @@ const SECRET_BYTES_MAX: u64 = 4096;
 pub struct Converted {
     /// The number of records written.
     pub records: u64,
-    /// What the written format could not represent, one sentence each.
+    /// The information that the written format could not represent, one sentence each.
     pub lost: Vec<String>,
 }
 

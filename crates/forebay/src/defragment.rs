@@ -178,8 +178,8 @@ impl Defragmentation {
     /// Describes the results of the study in sentences.
     pub fn told(&self) -> Vec<String> {
         let learnt = format!(
-            "learnt from the first {}, in which streams jumped {} in reading, {} of them along a way \
-             taken more than once",
+            "learnt from the first {}, in which the reads of streams jumped {}, {} of them along a \
+             path taken more than once",
             counted(self.learnt_requests, "request"),
             counted(self.jumps, "time"),
             self.repeated_jumps
@@ -189,7 +189,8 @@ impl Defragmentation {
                 (true, _) => "the trace leaves no gap large enough to move blocks into",
                 (_, 0) => "nothing is read in the same scattered order twice",
                 _ => {
-                    "moving those blocks would cost more than it saves in a second run of the same length"
+                    "moving those blocks would cost more than the move saves in a second run of \
+                     the same length"
                 }
             };
             return vec![format!("Nothing to move: {why} ({learnt}).")];
@@ -209,7 +210,7 @@ impl Defragmentation {
                 in_sample.told(),
             ),
             format!(
-                "Its cost: {} moved in {}, {} of reading and writing; {}.",
+                "It moves {} in {}, which takes {} of reading and writing; {}.",
                 bytes(self.moved_bytes as f64),
                 counted(self.moved_extents as u64, "piece"),
                 seconds(self.cost_s),
@@ -222,7 +223,7 @@ impl Defragmentation {
         told.push(self.moment_told());
         if self.displaced_requests > 0 {
             told.push(format!(
-                "The place that seemed free is used by {}: their data would have to be moved too.",
+                "The space that seemed free is used by {}: their data would have to be moved too.",
                 counted(self.displaced_requests, "later request")
             ));
         }
@@ -231,16 +232,18 @@ impl Defragmentation {
 
     fn moment_told(&self) -> String {
         let moment = match self.best_moment {
-            None => "The disk is never idle after what was learnt: the moves would have to wait \
-                     until the load is over."
+            None => "The disk is never idle after the learnt part of the trace: the moves would \
+                     have to wait until the load is over."
                 .to_string(),
             Some(Moment { at_s, idle_s, holds_all: true }) => format!(
-                "The best moment: the idle {} that begin {} after what was learnt hold all moves.",
+                "The best moment: the idle period of {} that begins {} after the learnt part is \
+                 long enough for all moves.",
                 seconds(idle_s),
                 seconds(at_s)
             ),
             Some(Moment { at_s, idle_s, .. }) => format!(
-                "No idle period holds all moves; the longest, {}, begins {} after what was learnt.",
+                "No idle period is long enough for all moves; the longest, {}, begins {} after \
+                 the learnt part.",
                 seconds(idle_s),
                 seconds(at_s)
             ),
@@ -316,7 +319,8 @@ pub fn study(
     let (held_out_shares, known_shares) = (shares(half..u64::MAX)?, shares(0..half)?);
     let mut run = |stretch| run_stretch(input, bed, policy, setup, stretch, progress);
     let on = |requests| Stretch { rearrangement: Some(map), ..Stretch::of(requests) };
-    // Run the moves without other load: no requests, and moves that start in the first nanosecond.
+    // Run the moves without other load: there are no requests, and the moves start in the first
+    // nanosecond.
     let alone = run(Stretch { copied_from: Some(Nanos(1)), ..on(0..0) })?;
     answer.cost_s = alone.result.figures.makespan_s;
     let idle_needed = Nanos::from_secs_f64(answer.cost_s);
@@ -358,7 +362,7 @@ fn empty(policy: &str, learnt_requests: u64, learnt: &Arrangement) -> Defragment
     }
 }
 
-/// Returns for how long the evaluated load must run until it has saved the cost of the moves, in
+/// Returns how long the evaluated load must run until its savings equal the cost of the moves, in
 /// seconds.
 fn pay_back_s(effect: &Effect, cost_s: f64) -> Option<f64> {
     let saved_s = effect.total_before_s - effect.total_after_s;

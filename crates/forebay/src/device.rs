@@ -78,8 +78,8 @@ pub struct FitOptions {
     pub capacity_bytes: Option<u64>,
     /// The disk's number of data surfaces.
     pub heads: Option<u32>,
-    /// The disk's rotational speed in revolutions per minute, which a sweep does not show. Latency
-    /// logs show it.
+    /// The disk's rotational speed in revolutions per minute. Latency logs reveal it; a sweep does
+    /// not.
     pub rpm: Option<f64>,
     /// The drive's name; defaults to the name of the device file.
     pub name: Option<String>,
@@ -96,7 +96,7 @@ pub enum Fit {
     Sweep(SweepFigures),
 }
 
-/// The least number of data surfaces to assume if the user does not give it.
+/// The smallest number of data surfaces to assume if the user does not give it.
 const HEADS: u32 = 2;
 
 /// Fits a drive to fio's measurements and writes its device file to `output`. The measurements are

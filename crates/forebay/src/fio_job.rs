@@ -183,7 +183,7 @@ impl FioJob {
     }
 }
 
-/// Writes the job of one volume, whose long gaps are left out.
+/// Writes the job of one volume, leaving out its long gaps.
 fn job(out: &mut String, number: u32, volume: &Volume, used: &Folded, duration_s: f64) {
     let [reads, writes] = &volume.directions;
     let extent = volume.extent.min(used.bytes()).next_multiple_of(MIB);
@@ -243,7 +243,7 @@ fn zones(volume: &Volume, used: &Folded, extent: u64) -> String {
     shares.collect::<Vec<_>>().join(":")
 }
 
-/// Rounds shares to whole percents that add up to 100, by rounding up those with the largest
+/// Rounds shares to whole percentages that add up to 100, rounding up those with the largest
 /// remainders.
 fn whole(counts: &[u64]) -> Vec<u64> {
     let all: u128 = counts.iter().map(|count| u128::from(*count)).sum::<u128>().max(1);

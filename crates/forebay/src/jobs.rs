@@ -9,6 +9,7 @@ use std::num::NonZero;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use forebay_core::replay::AHEAD_MAX;
@@ -35,8 +36,8 @@ pub fn all() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Returns the memory for the waiting requests of all concurrent runs: a quarter of what the machine
-/// has, or of what this process's container may use.
+/// Returns the memory for the waiting requests of all concurrent runs: a quarter of what the
+/// machine has, or of what this process's container may use.
 fn waiting_bytes_max() -> u64 {
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -82,11 +83,11 @@ fn within(
 }
 
 /// A message from a thread about its part of the work.
-enum News<T> {
+enum News {
     Begun(usize),
     /// The part with this index has counted up to this number.
     Counted(usize, u64),
-    Ended(usize, Result<T, Error>),
+    Ended(usize),
 }
 
 /// A callback that reports the progress of one part, and returns whether to continue.
@@ -106,12 +107,32 @@ pub(crate) fn side_by_side<T: Send>(
     work: impl Fn(usize, Tell<'_>) -> Result<T, Error> + Sync,
     progress: Telling<'_>,
 ) -> Result<Vec<T>, Error> {
+    let answers: Vec<_> = names.iter().map(|_| Mutex::new(None)).collect();
+    let run = |part: usize, tell: Tell<'_>| {
+        let answer = work(part, tell);
+        let is_ok = answer.is_ok();
+        *answers[part].lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        is_ok
+    };
+    run_parts(Parts::new(names, steps, share), jobs, &run, progress)?;
+    answers.into_iter().filter_map(|slot| slot.into_inner().ok().flatten()).collect()
+}
+
+/// Runs all parts. `run` keeps the result of a part, and returns whether it succeeded. The results'
+/// type is not known here, so this is compiled only once.
+fn run_parts(
+    mut parts: Parts<'_>,
+    jobs: usize,
+    run: &(dyn Fn(usize, Tell<'_>) -> bool + Sync),
+    progress: Telling<'_>,
+) -> Result<(), Error> {
     let (next, stopped, failed) =
         (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
-    let worker = |news: Sender<News<T>>| {
+    let count = parts.names.len();
+    let worker = |news: Sender<News>| {
         while !failed.load(Ordering::Relaxed) && !stopped.load(Ordering::Relaxed) {
             let part = next.fetch_add(1, Ordering::Relaxed);
-            if part >= names.len() {
+            if part >= count {
                 return;
             }
             // Sending cannot fail: the receiver exists until all threads have ended.
@@ -123,15 +144,13 @@ pub(crate) fn side_by_side<T: Send>(
                     false => ControlFlow::Continue(()),
                 }
             };
-            let answer = work(part, &mut tell);
-            failed.fetch_or(answer.is_err(), Ordering::Relaxed);
-            let _ = news.send(News::Ended(part, answer));
+            failed.fetch_or(!run(part, &mut tell), Ordering::Relaxed);
+            let _ = news.send(News::Ended(part));
         }
     };
-    let mut parts = Parts::new(names, steps, share);
     thread::scope(|scope| {
         let (sender, news) = mpsc::channel();
-        for _ in 0..jobs.clamp(1, names.len().max(1)) {
+        for _ in 0..jobs.clamp(1, count.max(1)) {
             let sender = sender.clone();
             scope.spawn(|| worker(sender));
         }
@@ -142,10 +161,7 @@ pub(crate) fn side_by_side<T: Send>(
             }
         }
     });
-    match stopped.into_inner() {
-        true => Err(Error::Stopped),
-        false => parts.answers.into_iter().flatten().collect(),
-    }
+    if stopped.into_inner() { Err(Error::Stopped) } else { Ok(()) }
 }
 
 /// Runs `work` on each of `parts`, one per processor at a time, and returns the results in order.
@@ -180,34 +196,33 @@ pub(crate) fn on_all_cores<J: Sync, T: Send>(
     side_by_side(&names, (all(), 1), 0.0..1.0, |part, _| work(&parts[part]), &mut unheard)
 }
 
-/// The progress of all parts, and their results so far.
-struct Parts<'a, T> {
+/// The progress of all parts.
+struct Parts<'a> {
     names: &'a [&'a str],
     steps: u64,
     share: Range<f64>,
     /// The count of each running part; `None` before the part begins and after it ends.
     under_way: Vec<Option<u64>>,
-    answers: Vec<Option<Result<T, Error>>>,
+    /// The number of parts that have ended.
+    ended: usize,
 }
 
-impl<'a, T> Parts<'a, T> {
-    fn new(names: &'a [&'a str], steps: u64, share: Range<f64>) -> Parts<'a, T> {
-        let under_way = vec![None; names.len()];
-        let answers = names.iter().map(|_| None).collect();
-        Parts { names, steps, share, under_way, answers }
+impl<'a> Parts<'a> {
+    fn new(names: &'a [&'a str], steps: u64, share: Range<f64>) -> Parts<'a> {
+        Parts { names, steps, share, under_way: vec![None; names.len()], ended: 0 }
     }
 
     /// Processes a message from a thread, and returns whether it is worth reporting.
-    fn hear(&mut self, news: News<T>) -> bool {
+    fn hear(&mut self, news: News) -> bool {
         match news {
             News::Begun(part) => self.under_way[part] = Some(0),
-            // A part that consists of several runs counts each of them from 0.
+            // If a part consists of several runs, each run counts from 0.
             News::Counted(part, count) => {
                 self.under_way[part] = self.under_way[part].max(Some(count));
             }
-            News::Ended(part, answer) => {
+            News::Ended(part) => {
                 self.under_way[part] = None;
-                self.answers[part] = Some(answer);
+                self.ended += 1;
                 return false;
             }
         }
@@ -215,9 +230,8 @@ impl<'a, T> Parts<'a, T> {
     }
 
     fn told(&self) -> ProgressReport {
-        let ended = self.answers.iter().flatten().count() as f64;
         let of = |count: &u64| (*count as f64 / self.steps.max(1) as f64).min(1.0);
-        let done = ended + self.under_way.iter().flatten().map(of).sum::<f64>();
+        let done = self.ended as f64 + self.under_way.iter().flatten().map(of).sum::<f64>();
         let whole = self.share.end - self.share.start;
         let doing = self.names.iter().zip(&self.under_way).filter(|(_, count)| count.is_some());
         ProgressReport {

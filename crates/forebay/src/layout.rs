@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::quantities::{bytes, counted};
 
-/// What to do with a trace that extends beyond the device.
+/// How to treat a trace that extends beyond the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Map {
     /// Long gaps without requests are shortened or removed. If the trace still does not fit,
@@ -96,7 +96,7 @@ pub struct VolumeLayout {
     changed: Changed,
 }
 
-/// A device's capacity, and how far the trace extends on it.
+/// A device's capacity, and the part of it that the trace uses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reach {
     /// The capacity in bytes, rounded down to whole sectors.
@@ -288,7 +288,7 @@ fn scaled(offset: u64, device: Reach) -> u64 {
 /// The latency to assume for records without one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Imputed {
-    /// The latency of reads, and of other requests that somebody waits for.
+    /// The latency of reads, and of other requests for which a process waits.
     pub read: Nanos,
     /// The latency of writes.
     pub write: Nanos,

@@ -38,7 +38,7 @@ pub struct Window {
     pub requests: u64,
     /// The number of I/Os in the window after merging.
     pub ios: u64,
-    /// The least time in which the window's bytes can be transferred, in seconds.
+    /// The shortest time in which the window's bytes can be transferred, in seconds.
     pub transfer_bound_s: f64,
     /// The time to serve the window in the best order, in seconds.
     pub best_s: f64,
@@ -56,7 +56,7 @@ pub(crate) struct OfflineAnswer {
     pub(crate) device: String,
     /// The number of I/Os in all windows.
     pub(crate) ios: u64,
-    /// The least time in which the bytes of all windows can be transferred, in seconds.
+    /// The shortest time in which the bytes of all windows can be transferred, in seconds.
     pub(crate) transfer_bound_s: f64,
     /// The time to serve all windows, each in its best order, in seconds.
     pub(crate) best_s: f64,

@@ -17,13 +17,13 @@ use crate::progress::{Meter, Progress};
 pub struct Parted {
     /// The manifest of the folder, which lists the volumes.
     pub manifest: Manifest,
-    /// What the folder already contained.
+    /// The previous content of the folder.
     pub found: ExistingOutput,
     /// Notes about reading the trace; `None` if it did not have to be read again.
     pub notes: Option<Notes>,
 }
 
-/// What the folder already contained from an earlier conversion of the same trace.
+/// The content that an earlier conversion of the same trace left in the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExistingOutput {
     /// The folder contained nothing.

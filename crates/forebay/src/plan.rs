@@ -1,7 +1,7 @@
-//! The verb `plan`: computes what it takes to keep a promise.
+//! The verb `plan`: computes the cost of keeping a promise.
 //!
-//! A promise is a share of all requests and the time within which these are answered. What it takes
-//! is either a capacity (requests per second of a constant-rate server, computed exactly by RTT
+//! A promise is a share of all requests and the time within which these are answered. The cost is
+//! either a capacity (requests per second of a constant-rate server, computed exactly by RTT
 //! decomposition, [`forebay_core::rtt`]), or a number of devices, found by simulation.
 //!
 //! Source: L. Lu, *Workload Shaping for QoS and Power Efficiency of Storage Systems*, sections 3.2

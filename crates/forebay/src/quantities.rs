@@ -14,8 +14,8 @@ pub fn seconds(s: f64) -> String {
     plain(&quantities::seconds(s))
 }
 
-/// Formats how long a trace lasts, as `active_s` without gaps and their length if gaps are nearly all
-/// of it.
+/// Formats how long a trace lasts, as `active_s` without gaps and their length if gaps are nearly
+/// all of it.
 pub fn lasting(duration_s: f64, active_s: Option<f64>) -> String {
     match active_s {
         Some(active_s) => {

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 /// `No such file or directory (os error 2)`.
 const NUMBERED: &str = " (os error ";
 
-/// Adds advice to `message` if it consists only of the operating system's own words.
+/// Adds advice to `message` if the message is only that of the operating system.
 pub fn with_remedy(message: String) -> String {
     match remedy(&message) {
         Some(remedy) => format!("{message}; {remedy}"),
@@ -19,11 +19,11 @@ fn remedy(message: &str) -> Option<&'static str> {
     Some(match io::Error::from_raw_os_error(number.parse().ok()?).kind() {
         ErrorKind::NotFound => "check the name and the folder",
         ErrorKind::PermissionDenied => {
-            "get permission to use it (ls -l shows who has it), or name another"
+            "get permission to use it (ls -l shows its owner and permissions), or specify another"
         }
         ErrorKind::IsADirectory => "it is a folder; name a file",
         ErrorKind::NotADirectory => "check the name: a part of it is a file instead of a folder",
-        ErrorKind::AlreadyExists => "name another, or move the existing file away",
+        ErrorKind::AlreadyExists => "specify another, or move the existing file away",
         ErrorKind::StorageFull => "free some space, or write somewhere else",
         ErrorKind::QuotaExceeded => {
             "your quota is used up: free some space, or write somewhere else"
@@ -32,10 +32,12 @@ fn remedy(message: &str) -> Option<&'static str> {
             "the file is too large for the limit (ulimit -f): write somewhere else"
         }
         ErrorKind::ReadOnlyFilesystem => "the location is read-only: write somewhere else",
-        ErrorKind::AddrInUse => "another program listens there: stop it, or use another address",
+        ErrorKind::AddrInUse => {
+            "another program is listening there: stop that program, or use another address"
+        }
         ErrorKind::ConnectionRefused => {
-            "nothing listens there: start the server, or check the \
-            name"
+            "no server is listening there: start the server, or check \
+            the name"
         }
         _ => return None,
     })
@@ -56,8 +58,8 @@ mod tests {
             (27, "ulimit"),
             (28, "free some space"),
             (30, "somewhere else"),
-            (98, "listens there"),
-            (111, "nothing listens"),
+            (98, "listening there"),
+            (111, "no server is listening"),
             (122, "quota"),
         ] {
             let told = format!("t.csv: {}", io::Error::from_raw_os_error(number));

@@ -39,9 +39,8 @@ impl Replay {
         }
     }
 
-    /// Returns what the total time of a run is called. In open replay below saturation, the order
-    /// of requests hardly affects when the last one completes, so the total is the devices' busy
-    /// time.
+    /// Returns the name of a run's total time. In open replay below saturation, the order of
+    /// requests hardly affects when the last one completes, so the total is the devices' busy time.
     pub fn total_name(self) -> &'static str {
         match self {
             Replay::Open => "busy time",
@@ -79,8 +78,8 @@ pub struct Setup {
     pub intensity: Intensity,
     /// How to treat addresses beyond the device.
     pub map: Map,
-    /// Whether Forebay's own schedulers run as in `forebay serve`: behind the path from its
-    /// clients, which makes all requests one stream. Otherwise they run like schedulers in the
+    /// Whether Forebay's own schedulers run as in `forebay serve`: behind the network path from its
+    /// clients, so that all requests form one stream. Otherwise they run like schedulers in the
     /// kernel.
     pub serves_own: bool,
     /// The stream whose requests are left out, if any.
@@ -103,8 +102,8 @@ impl Default for Setup {
 /// of about 150 bytes each.
 pub const CLOSED_REQUESTS_MAX: u64 = 16 << 20;
 
-/// The share of requests with latencies below which a recording shows only roughly which request
-/// waits for which.
+/// If fewer than this share of requests have latencies, a recording shows only roughly which
+/// request waits for which.
 pub const DEPENDENT_KNOWN_SHARE: f64 = 0.8;
 
 /// The share of requests without a measured latency above which closed replay says little.
@@ -138,7 +137,7 @@ fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
 pub(crate) struct DeviceRequests<'a> {
     records: Records<'a>,
     layout: VolumeLayout,
-    /// What had been changed before the last request was read.
+    /// The changes that had been made before the last request was read.
     before: Changed,
     next: u64,
     wanted: Range<u64>,
@@ -154,7 +153,7 @@ impl<'a> DeviceRequests<'a> {
         layout: VolumeLayout,
         wanted: Range<u64>,
     ) -> DeviceRequests<'a> {
-        // If the whole trace is wanted, arrivals keep their recorded times.
+        // If the whole trace is replayed, arrivals keep their recorded times.
         let begins = (wanted.start == 0).then_some(Nanos::ZERO);
         let before = Changed::default();
         DeviceRequests { records, layout, before, next: 0, wanted, begins, without: None }
@@ -268,8 +267,8 @@ impl<'a> Replayed<'a> {
         }
     }
 
-    /// Returns how many requests dependent replay issued late, because too many others had to be
-    /// read before them.
+    /// Returns how many requests dependent replay issued late because too many other requests had
+    /// to be read before them.
     pub fn found_late(&self) -> u64 {
         match &self.kind {
             ReplayState::Dependent(dependent) => dependent.found_late(),

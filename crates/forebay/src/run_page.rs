@@ -24,11 +24,11 @@ const STREAMS_MAX: usize = 20;
 /// The maximum number of pairs of streams in a table.
 const FIGHTS_MAX: usize = 8;
 
-/// What the sections show: runs of one trace on one device.
+/// The content of the sections: runs of one trace on one device.
 pub(crate) struct RunSections<'a> {
     /// The runs, each with the name of its policy.
     pub(crate) runs: &'a [(String, Run)],
-    /// The figures of all runs, including runs of which only the figures are kept.
+    /// The figures of all runs, including runs of which nothing but the figures is kept.
     pub(crate) results: &'a [RunResult],
     /// The runs to compare in detail: one or two of `results`.
     pub(crate) compared: Vec<&'a RunResult>,

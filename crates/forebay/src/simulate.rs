@@ -85,8 +85,8 @@ pub struct RunResult {
     pub changed: Changed,
     /// The share of requests whose latency was imputed, which happens only in closed replay.
     pub imputed_share: f64,
-    /// The number of requests that dependent replay issued late, because too many others had to be
-    /// read before them.
+    /// The number of requests that dependent replay issued late because too many other requests had
+    /// to be read before them.
     pub found_late: u64,
     /// The figures of all devices together.
     #[serde(flatten)]
@@ -158,7 +158,7 @@ pub fn run_own(
     setup: Setup,
     progress: Progress<'_>,
 ) -> Result<Run, Error> {
-    // Whatever its name, the scheduler gets the same lanes as the simplest bundled one.
+    // The scheduler gets the same lanes as the simplest bundled one, whatever its name.
     let mut run =
         visited(input, bed, "noop", setup, Stretch::of(0..u64::MAX), progress, |visit| {
             visit.simulate(policy)

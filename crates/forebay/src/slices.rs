@@ -105,7 +105,7 @@ impl Slice {
 pub struct Slices {
     width: Nanos,
     slices: Vec<Slice>,
-    /// Busy time that no slice has been given yet.
+    /// Busy time that has not been assigned to a slice yet.
     busy: Nanos,
     /// For each device, by lane, the time up to which its busy time has been counted.
     counted: Vec<Nanos>,
@@ -142,7 +142,7 @@ impl Slices {
 }
 
 impl Slices {
-    /// Adds busy time, which will be given to the slices of the requests that finish next.
+    /// Adds busy time, which is assigned to the slices of the requests that finish next.
     #[inline]
     pub fn worked(&mut self, time: Nanos) {
         self.busy += time;
@@ -198,7 +198,8 @@ pub struct Compared {
     pub write_mean_ms: Option<f64>,
 }
 
-/// The resampled figures of several runs of one trace: how they might vary for similar traces.
+/// The resampled figures of several runs of one trace, which show how much they might vary between
+/// similar traces.
 pub struct Resampled {
     /// The figures of each run, for each resample.
     drawn: Vec<Vec<Compared>>,
@@ -234,9 +235,9 @@ impl Resampled {
         Resampled { drawn, without: without.collect() }
     }
 
-    /// Returns the greatest ratio of a figure between two runs if any tenth of the trace is left out.
-    /// A long episode may decide a figure, and yet be in nearly all resamples, because they draw
-    /// short slices. `None` if the trace is too short for tenths.
+    /// Returns the largest ratio of a figure between two runs if any tenth of the trace is left
+    /// out. A long episode may decide a figure, and yet be in nearly all resamples, because they
+    /// draw short slices. `None` if the trace is too short for tenths.
     pub fn ratio_without_a_tenth(
         &self,
         (a, b): (usize, usize),

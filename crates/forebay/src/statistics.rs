@@ -189,8 +189,8 @@ pub struct Statistics<D> {
     reads: Latencies,
     writes: Latencies,
     waits: Latencies,
-    /// How long requests were held back, because earlier requests of their stream were waiting for
-    /// a place in the request queue.
+    /// How long requests were held because earlier requests of their stream were waiting for a
+    /// place in the request queue.
     held: Latencies,
     /// How long after their arrival requests entered the request queue.
     lag: Lag,
@@ -284,7 +284,7 @@ impl<D: Known> Statistics<D> {
     }
 
     /// Computes the figures of the run. `busy` and `joules` are totals over its devices,
-    /// `written_back` is the write-back of each modeled device by lane, and `labels` are the names
+    /// `written_back` is the write-back of each modeled device, by lane, and `labels` are the names
     /// of the streams.
     pub fn figures(
         &self,

@@ -67,7 +67,7 @@ impl Throttling {
         Ok(Some(tally.finish()))
     }
 
-    /// States in a few words what share of requests is delayed, and which limit delays most.
+    /// States in a few words which share of the requests is delayed, and which limit delays most.
     pub fn in_short(&self) -> String {
         match self.decisive() {
             None => "its limits delay no request".to_string(),
@@ -84,7 +84,7 @@ impl Throttling {
     pub fn told(&self) -> String {
         if self.decisive().is_none() {
             return "No request waits for a limit of the volume: with requests at their recorded \
-                    times, it is never reached."
+                    times, no limit is ever reached."
                 .to_string();
         }
         let of_limit = |limit: &ThrottlingLimit| {
@@ -99,8 +99,8 @@ impl Throttling {
         let deciding: Vec<String> = deciding.map(of_limit).collect();
         format!(
             "With requests at their recorded times, the limits of the volume delay {} of them: by \
-             {} on average over all, 99 % by at most {}, the longest by {}. What decides: {}. \
-             Higher limits help, and so does merging small requests; their order does not.",
+             {} on average over all, 99 % by at most {}, the longest by {}. The deciding limit: \
+             {}. Higher limits help, and so does merging small requests; changing their order does not.",
             percent(self.delayed_share),
             millis(self.delay_mean_ms),
             millis(self.delay_p99_ms),
@@ -164,7 +164,7 @@ impl Tally {
         if self.decides.is_empty() {
             self.first = request.id;
         }
-        // Flushes are not added, so the numbers of requests have gaps.
+        // Flushes are not added, so the request numbers have gaps.
         let gap = (request.id - self.first) as usize;
         self.decides.resize(gap, None);
         self.decides.push_back(self.device.decides(request.at, request.op));

@@ -1,8 +1,8 @@
 //! The interface of verbs: their inputs, their answers as data, and the pages that people read.
 //!
-//! A face (the command line or Python) parses an [`Ask`] and calls [`answer`] with it. It also passes a [`Session`],
-//! which shows progress and warnings in the face's own way. The report is written before anything is returned, so that
-//! it is not lost if the face fails to print.
+//! A face (the command line or Python) parses an [`Ask`] and calls [`answer`] with it. It also
+//! passes a [`Session`], which shows progress and warnings in the face's own way. The report is
+//! written before anything is returned, so that it is not lost if the face fails to print.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -28,8 +28,8 @@ pub use inputs::{
 
 /// A verb, such as `simulate`, with the inputs that a user gave it.
 pub trait Verb: Ask {
-    /// Values that the verb returns in addition to data and page, for faces that can return more than text. An example
-    /// is runs with the points of their charts.
+    /// Values that the verb returns in addition to data and page, for faces that can return more
+    /// than text. An example is runs with the points of their charts.
     type Beyond: Send;
 
     /// Returns the traces that the verb reads. The report must not overwrite them.
@@ -50,14 +50,16 @@ pub trait Verb: Ask {
     /// Does the work of the verb.
     ///
     /// # Errors
-    /// Fails if an input is invalid, if a file cannot be read, or if the operating system reports an error.
+    /// Fails if an input is invalid, if a file cannot be read, or if the operating system reports
+    /// an error.
     fn run(self, session: &mut dyn Session) -> Result<Answered<Self::Beyond>, Error>;
 }
 
-/// The connection between a running verb and the face that called it: progress, warnings, and work on the machine.
+/// The connection between a running verb and the face that called it: progress, warnings, and work
+/// on the machine.
 pub trait Session {
-    /// Reports that a new step begins. If the step reads `file`, the reader adds the number of bytes read to the
-    /// returned counter.
+    /// Reports that a new step begins. If the step reads `file`, the reader adds the number of
+    /// bytes read to the returned counter.
     fn begin(&mut self, doing: &str, file: Option<&Path>) -> Consumed;
 
     /// Reports progress. If this returns `Break`, the verb soon fails with [`Error::Stopped`].
@@ -74,11 +76,12 @@ pub trait Session {
         }
     }
 
-    /// Shows a warning about `subject`, or a general one if `subject` is empty. A face shows the same warning only
-    /// once.
+    /// Shows a warning about `subject`, or a general one if `subject` is empty. A face shows the
+    /// same warning only once.
     fn warn(&mut self, subject: &Path, sentence: &str);
 
-    /// Records the requests that reach the block device `device` during `length`, into a new trace called `output`.
+    /// Records the requests that reach the block device `device` during `length`, into a new trace
+    /// called `output`.
     ///
     /// # Errors
     /// Fails if the face cannot capture, or if capturing fails.
@@ -86,34 +89,38 @@ pub trait Session {
         Err(Error::Unfit(format!("{}: got a block device, expected a trace", device.display())))
     }
 
-    /// Reads the disk called `disk`, or the only one, from `config`, a configuration of `forebay serve`.
+    /// Reads the disk called `disk`, or the only one, from `config`, a configuration of `forebay
+    /// serve`.
     ///
     /// # Errors
-    /// Fails if the face cannot read configurations, or if there is no such disk.
+    /// Fails if the front end cannot read configurations, or if there is no such disk.
     fn served_disk(&mut self, config: &Path, _disk: Option<&str>) -> Result<ServedDisk, Error> {
         let config = config.display();
         Err(Error::Unfit(format!("{config}: configurations of a server cannot be read here")))
     }
 
-    /// Does `work` so that an interruption only shortens it. See [`shortened`].
+    /// Runs `work`, which an interruption only shortens. See [`shortened`].
     fn shorten(&mut self, _: SecondInterruption, work: LiveWork<'_>) {
         work(&AtomicBool::new(false), &mut |_, _| ());
     }
 }
 
-/// Work on the running machine. Once its first argument is set, it ends soon, with the results so far. It calls its
-/// second argument with a description of what it is doing, and with the share that is done, if known.
+/// Work on the running machine. Once its first argument is set, it ends soon, with the results so
+/// far. It calls its second argument with a description of what it is doing, and with the share
+/// that is done, if known.
 pub type LiveWork<'a> = Box<dyn FnOnce(&AtomicBool, LiveTell<'_>) + Send + 'a>;
 
-/// A callback for live work. It receives a description of what the work is doing, and the share that is done, if known.
+/// A callback for live work. It receives a description of what the work is doing, and the share
+/// that is done, if known.
 pub type LiveTell<'a> = &'a mut dyn FnMut(String, Option<f64>);
 
-/// What a second interruption does to work that the first one shortens.
+/// The effect of a second interruption on work that the first one shortens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecondInterruption {
-    /// A second interruption has no effect, because the work has to restore what it changed.
+    /// A second interruption has no effect, because the work must restore what it changed.
     Waits,
-    /// A second interruption ends the process, because the work may be waiting for a device that never answers.
+    /// A second interruption ends the process, because the work may be waiting for a device that
+    /// never answers.
     Ends,
 }
 
@@ -140,11 +147,11 @@ pub struct Answered<B = ()> {
     pub page: Page,
     /// Values that the verb returns in addition to data and page.
     pub beyond: B,
-    /// Why the verb failed although it has an answer, for example because some I/Os failed. Faces show the answer
-    /// first.
+    /// Why the verb failed although it has an answer, for example because some I/Os failed. Faces
+    /// show the answer first.
     pub failure: Option<String>,
-    /// Whether the verb succeeded, but reports a state that monitoring must notice. The command then ends with exit
-    /// status 3.
+    /// Whether the verb succeeded, but reports a state that monitoring must notice. The command
+    /// then ends with exit status 3.
     pub is_degraded: bool,
 }
 
@@ -176,7 +183,7 @@ impl<B> Answered<B> {
         Answered { is_degraded, ..self }
     }
 
-    /// Spells the options that sentences mention as the face does.
+    /// Spells the options mentioned in sentences in the way of the front end.
     pub fn spelled(mut self, spelling: Spelling) -> Answered<B> {
         let mut spell = |text: &mut String| {
             if text.contains('\u{1}') {
@@ -225,7 +232,8 @@ pub(crate) fn kept<V: Verb>(ask: &V) -> ProtectedFiles {
     ask.files().into_iter().fold(traces.collect(), ProtectedFiles::and_file)
 }
 
-/// Returns a remark, for messages, that writing to `path` replaces a file; empty if no file exists there.
+/// Returns a remark, for messages, that writing to `path` replaces a file; empty if no file exists
+/// there.
 pub fn in_place_of(path: &Path) -> &'static str {
     if path.is_file() { ", replacing the existing file" } else { "" }
 }
@@ -252,7 +260,8 @@ pub fn warn_missed(session: &mut dyn Session, device: &OpenDevice) {
     missed.iter().for_each(|missed| session.warn(Path::new(&device.name), missed));
 }
 
-/// Shows a warning about the subject that the sentence names before a colon, or else about `subject`.
+/// Shows a warning about the subject that the sentence names before a colon, or else about
+/// `subject`.
 pub fn warn_named(session: &mut dyn Session, subject: &Path, sentence: &str) {
     match sentence.split_once(": ") {
         Some((own, said)) => session.warn(Path::new(own), said),

@@ -48,7 +48,7 @@ const UNITS: &[(&str, Counted)] = &[
 /// The last words of keys for fractions of 1 that stay part of the name.
 const SHARES: &[&str] = &["share", "fraction", "ratio", "weight"];
 
-/// The names of keys whose own words are not clear enough.
+/// The names of keys whose own words are unclear.
 const CALLED: &[(&str, &str)] = &[
     ("accesses", "blocks used"),
     ("bound_ms", "bound"),
@@ -73,10 +73,10 @@ fn parts(key: &str) -> (&str, &str) {
     key.split_once(':').unwrap_or((key, ""))
 }
 
-/// Words after the unit of a key that say which limit it is.
+/// Words after the unit of a key that tell which limit the key states.
 const LIMITS: &[&str] = &["least", "max"];
 
-/// Returns the word of a key that is its unit, if it has one, and what it stands for.
+/// Returns the word of a key that is its unit, if it has one, and the meaning of that word.
 fn unit(what: &str) -> (Option<&str>, Counted) {
     let last = what.rsplit(['_', '.']).find(|word| !LIMITS.contains(word)).unwrap_or(what);
     match UNITS.iter().find(|(unit, _)| *unit == last && last.len() < what.len()) {

@@ -19,7 +19,7 @@ use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError};
 const DEVICE: &str = "sata250:plain";
 const GIB: u64 = 1 << 30;
 
-/// A reader of records in memory.
+/// Reads records from memory.
 struct Given(Option<Vec<Record>>, Dictionary, Notes);
 
 impl Reader for Given {

@@ -150,7 +150,7 @@ pub(super) fn check(asked: Formatted<CheckAsk>) -> anyhow::Result<()> {
     let rotten = volume.rotten_blocks.saturating_sub(before.rotten_blocks);
     let repaired = volume.repaired_chunks.saturating_sub(before.repaired_chunks);
     tell(&match (rotten, repaired) {
-        (0, 0) => "everything was read, and everything is correct".into(),
+        (0, 0) => "all data was read and is correct".into(),
         _ => format!(
             "everything was read: {} {} wrong, and {} {} rewritten",
             counted(rotten, "block"),
@@ -178,15 +178,15 @@ pub(super) fn replace(verb: Formatted<ReplaceAsk>) -> anyhow::Result<()> {
     let leaves = |drive: &&ServedDrive| drive.state == ServedDriveState::Leaving;
     if let Some(leaving) = volume.drives.iter().find(leaves) {
         return Err(anyhow::anyhow!(
-            "{} is drive {new} of the volume now, but the other drives have no space for all data \
-             of drive {}",
+            "{} is now drive {new} of the volume, but the other drives do not have enough space for \
+             all data of drive {}",
             with.display(),
             leaving.number
         ));
     }
     tell(&format!(
-        "{} is drive {new} of the volume now, and drive {old} is no longer part of it; name the new \
-         drive in the configuration, unless it is in the volume's folder",
+        "{} is drive {new} of the volume now, and drive {old} is no longer part of it; add the new \
+         drive to the configuration, unless it is in the volume's folder",
         with.display()
     ));
     lost(&volume)
@@ -204,14 +204,14 @@ pub(super) fn grow(verb: Formatted<GrowAsk>) -> anyhow::Result<()> {
     tell(&match is > was {
         true => format!("'{}' holds {} now, up from {}", volume.name, bytes(is), bytes(was)),
         false => format!(
-            "'{}' holds {} as before: too few of its drives have more space, or its records have \
-             no space for more",
+            "the capacity of '{}' remains {}: too few of its drives have more space, or its records \
+             have no space for more",
             volume.name,
             bytes(is)
         ),
     });
     if !with.is_empty() {
-        tell("name new drives in the configuration, unless they are in the volume's folder");
+        tell("add new drives to the configuration, unless they are in the volume's folder");
     }
     lost(&volume)
 }
@@ -229,7 +229,7 @@ pub(super) fn remove(verb: Formatted<RemoveAsk>) -> anyhow::Result<()> {
     if done["is_removed"] != true {
         return Err(anyhow::anyhow!(
             "drive {number} is still part of the volume: the other drives have no space for all of \
-             its data now; the rest is moved when they have"
+             its data now; the rest is moved when they have space"
         ));
     }
     tell(&format!(
@@ -320,7 +320,8 @@ fn page(volume: &ServedVolume) -> String {
         ),
     };
     let full = volume.lacks_room.then(|| {
-        "Writes fail, because the drives refuse them for lack of space: free some on the file system below them."
+        "Writes fail, because the drives have no space for them: free some \
+         space on the file system that contains the drives."
             .to_string()
     });
     let work = volume.work.iter().map(|work| {

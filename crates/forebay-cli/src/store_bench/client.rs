@@ -53,7 +53,9 @@ impl Client {
         is_over: &Arc<AtomicBool>,
     ) -> Result<Client, String> {
         let stream = dial(name).map_err(|what| {
-            format!("{name}: {what}; is a server there? forebay store serve, redis-server")
+            format!(
+                "{name}: {what}; is a server running there? (forebay store serve, redis-server)"
+            )
         })?;
         let wrong = |error: std::io::Error| format!("{name}: {error}");
         stream.set_nodelay(true).map_err(wrong)?;

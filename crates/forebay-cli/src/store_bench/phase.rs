@@ -172,7 +172,7 @@ impl Client<'_> {
         let wrong = |what: String| Unlike::Wrong(format!("{name}: {what}"));
         let Some(value) = found else {
             return match least > 0 || self.bench.is_found {
-                true => Err(wrong("got no value, though one was written".into())),
+                true => Err(wrong("got no value, although one was written".into())),
                 false => Ok(0),
             };
         };
@@ -184,7 +184,7 @@ impl Client<'_> {
         }
         if version < least {
             return Err(wrong(format!(
-                "got version {version}, though {least} had been acknowledged"
+                "got version {version}, although version {least} had been acknowledged"
             )));
         }
         Ok(value.len() as u64)
@@ -197,7 +197,7 @@ impl Client<'_> {
         let in_order = records.windows(2).all(|pair| pair[0].0 < pair[1].0);
         if !in_order || records.len() > count || records.iter().any(|(found, _)| *found < self.key)
         {
-            return Err(wrong("got other keys than requested, or in another order".into()));
+            return Err(wrong("got keys that were not requested, or in the wrong order".into()));
         }
         let mut bytes = 0;
         let mut own = Vec::new();

@@ -100,12 +100,12 @@ pub(super) fn told(results: &Results) -> String {
     )));
     lines.push(wrapped(&match is_open {
         true => format!(
-            "Open loop, arrivals {}: latency counts from when an operation was due; the second \
-             line counts from when it was sent.",
+            "Open loop, arrivals {}: latency is measured from when an operation was due; the \
+             second line measures it from when the operation was sent.",
             results.arrivals.as_deref().unwrap_or("poisson")
         ),
         false => "Closed loop: each client sends its next operation when the last one completes, \
-            so a stalled server gets fewer operations; --rate keeps the rate constant."
+            so a stalled server receives fewer operations; --rate keeps the rate constant."
             .to_string(),
     }));
     let mut table = output::table([

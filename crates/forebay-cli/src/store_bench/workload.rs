@@ -50,7 +50,7 @@ impl Value for Workload {
         Choice { name: "a", about: "half reads, half updates; zipfian" },
         Choice { name: "b", about: "95 % reads, 5 % updates; zipfian" },
         Choice { name: "c", about: "reads; zipfian" },
-        Choice { name: "d", about: "95 % reads, mostly of the latest, 5 % inserts" },
+        Choice { name: "d", about: "95 % reads, mostly of the latest records, 5 % inserts" },
         Choice { name: "e", about: "95 % scans of up to 100 keys, 5 % inserts; zipfian" },
         Choice { name: "f", about: "half reads, half read-modify-writes; zipfian" },
         Choice { name: "ingest", about: "only puts, of new keys in random order" },

@@ -55,8 +55,8 @@ const RULES_MAX: usize = LAYOUTS_MAX + ROOM;
 /// Parameters of [`Best`], which determine how quickly it changes its choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// The number of writes per unit after which the weight of the past has decayed by a factor of
-    /// e; at least 1.
+    /// The number of writes per unit after which the weight of earlier costs has decreased by a
+    /// factor of e; at least 1.
     pub memory: f64,
     /// The base of `scale`, as a share of the most expensive switch there and back. If two rules
     /// differ by this cost per unit, all but a third of the units follow the better one.
@@ -84,8 +84,8 @@ pub enum Simple {
     BonusMalus(Factor),
 }
 
-/// The rules with a state per unit, in the order in which they are used if memory is not enough for
-/// all.
+/// The rules with a state per unit, in order of preference if the memory is not enough for all of
+/// them.
 const KEEPING: [Simple; 5] = [
     Simple::WorkFunction,
     Simple::BonusMalus(Factor { times: 1, over: 2 }),

@@ -9,7 +9,7 @@ pub type Layout = u8;
 /// [`Costs`].
 pub type Class = u8;
 
-/// The maximum number of layouts of a unit, because a layout is stored in three bits per unit.
+/// The maximum number of layouts per unit, because a layout is stored in three bits per unit.
 pub const LAYOUTS_MAX: usize = 8;
 
 /// The maximum number of chunks that classes distinguish.
@@ -41,7 +41,7 @@ pub struct Costs {
     switch: Vec<u64>,
     threshold: Vec<u64>,
     half: Vec<u64>,
-    /// One bit per layout: whether units may have it.
+    /// A bit per layout: whether units may use the layout.
     allowed: u8,
 }
 
@@ -160,13 +160,13 @@ impl Costs {
         self.threshold[self.known(from) * self.layouts + self.known(to)]
     }
 
-    /// Returns whether a unit may have this layout.
+    /// Returns whether a unit may use this layout.
     #[inline]
     pub fn allows(&self, layout: Layout) -> bool {
         usize::from(layout) < self.layouts && self.allowed >> layout & 1 == 1
     }
 
-    /// Returns the layouts that a unit may have.
+    /// Returns the layouts that a unit may use.
     pub fn allowed(&self) -> impl Iterator<Item = Layout> + '_ {
         (0..self.layouts as Layout).filter(|&layout| self.allows(layout))
     }
@@ -185,8 +185,8 @@ impl Costs {
         self.allowed().min_by_key(|&to| self.switch(layout, to)).unwrap_or(0)
     }
 
-    /// Returns the highest cost of switching there and back. It limits how far a unit in one layout
-    /// can be behind a unit in another.
+    /// Returns the highest cost of switching to another layout and back. This limits how much worse
+    /// off a unit in one layout can be than a unit in another.
     pub fn diameter(&self) -> u64 {
         let pairs = self.allowed().flat_map(|a| self.allowed().map(move |b| (a, b)));
         pairs.map(|(a, b)| self.switch(a, b).saturating_add(self.switch(b, a))).max().unwrap_or(0)

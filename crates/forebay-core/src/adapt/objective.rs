@@ -15,9 +15,9 @@ pub struct Objective {
     pub performance: u32,
     /// The weight of rents.
     pub capacity: u32,
-    /// The rent of a unit per period in nanoseconds, by layout.
+    /// The rent of a unit per period, in nanoseconds, by layout.
     pub rents: Vec<u64>,
-    /// A bit set of the layouts that are reliable enough. If it is empty, all are.
+    /// A bit set of the layouts that are reliable enough. If the set is empty, all layouts are.
     pub floor: u8,
 }
 

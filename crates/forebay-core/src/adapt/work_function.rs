@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn a_unit_moves_once_staying_has_cost_a_round_trip() {
-        // A switch there and back costs 164 points, so the first layout begins 82 points ahead. Each
-        // write costs it 27 points. The rule switches as soon as it is more than 82 points behind,
-        // at the seventh write (27 · 7 = 189 > 164).
+        // A switch there and back costs 164 points, so the first layout begins 82 points ahead.
+        // Each write costs it 27 points. The rule switches as soon as it is more than 82 points
+        // behind, at the seventh write (27 · 7 = 189 > 164).
         let costs = Costs::paper_hdd();
         let mut unit = WorkFunction.begin(&costs, 0, 0, 0);
         let switch = (1..99).find(|_| WorkFunction.seen(&costs, &mut unit, 0).is_some());

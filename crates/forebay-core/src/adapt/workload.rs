@@ -13,7 +13,7 @@ use crate::random::{below, next};
 /// How the sizes within a run are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
-    /// One random size is repeated.
+    /// One random size is repeated throughout the run.
     Repeats,
     /// A size is drawn for each write, with the bias of the run.
     Draws,
@@ -22,7 +22,7 @@ pub enum Within {
 /// The bias of the run that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The same bias.
+    /// The next run draws its size with the same bias.
     SameBias,
     /// The opposite bias.
     OppositeBias,

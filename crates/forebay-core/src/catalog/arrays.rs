@@ -20,7 +20,7 @@ const MADE: &[Parameter] = &[
     Parameter::choice("update", &["fresh", "in-place"])
         .about("whether overwritten data goes to a new place, or is updated in place"),
     Parameter::whole("chunk-kib", 64, 4)
-        .about("contiguous data on one disk; 4 to 1024, a multiple of 4"),
+        .about("the size of a chunk, contiguous data on one disk; 4 to 1024, a multiple of 4"),
     Parameter::whole("chunks", 4, 1)
         .about("data chunks in a unit, which has one level; with adapt up to 5"),
     Parameter::whole("filled-mib", 0, 0)
@@ -40,17 +40,18 @@ const RULED: &[Parameter] = &[
             --device), or the paper's costs of hard disks or SSDs",
     ),
     Parameter::choice("first", &["level", "write"]).about(
-        "with adapt: the level of a new unit, either level or the one that suits its first \
-            write",
+        "with adapt: the level of a new unit, either the parameter level or the level that \
+            suits the first write",
     ),
     Parameter::whole("switch-percent", 0, 0).about(
-        "with adapt: the maximum that switches move, relative to clients' data; 0: no limit",
+        "with adapt: the maximum amount of data that switches move, relative to clients' data; 0: \
+         no limit",
     ),
     Parameter::millis("rent-ms", 0.0)
         .about("with adapt: the disk time charged per period for the space of a chunk; 0: none"),
     Parameter::millis("period-ms", 60_000.0).about("how often rent-ms is charged"),
     Parameter::own("hints", "none")
-        .about("levels and kinds of drive by MiB: 0-1024@raid10x3/1024-4096@ssd"),
+        .about("levels and kinds of drive for ranges in MiB: 0-1024@raid10x3/1024-4096@ssd"),
     Parameter::own("disk", "noop")
         .about("the scheduler of each disk, such as deadline+fifo-batch=32, with + instead of :"),
 ];
@@ -216,7 +217,8 @@ pub(super) fn array(spec: &Spec, lanes: &DeviceSet) -> Result<AnyPolicy, SpecErr
 }
 
 /// Returns the existing `array` with the policies that `spec` requests. `spec` either describes an
-/// array, which adapts `array` to its workload, or names a scheduler, of which each drive gets one.
+/// array, which adapts `array` to its workload, or names a scheduler, and then each drive gets its
+/// own instance.
 ///
 /// # Errors
 /// If the policy does not exist, the array does not support it, or `spec` has parameters that only

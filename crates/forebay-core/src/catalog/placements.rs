@@ -23,20 +23,24 @@ use crate::stack::placed::Placed;
 use crate::stack::tier::{Choose, Later, MigrateConfig, Rolling, Tier, Tiers};
 use crate::stack::{Link, Pairing, PerDisk};
 
-const TRANSFER: Parameter = Parameter::own("transfer-us", "0")
-    .about("the network round trip added to each request if the flash is in another machine");
+const TRANSFER: Parameter = Parameter::own("transfer-us", "0").about(
+    "the network round trip that is added to each request if the flash is in another machine",
+);
 const SIZE: Parameter = Parameter::own("size-mib", "ALL")
-    .about("how much of the flash is used; the default is all of it");
+    .about("how much of the flash is used; by default the whole flash");
 const DISK: Parameter = Parameter::own("disk", "mq-deadline")
     .about("the disk's scheduler, such as deadline+fifo-batch=32, with + instead of :");
-const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"])
-    .about("whether hot extents also move to the flash, and cold ones back, as below");
+const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"]).about(
+    "whether hot extents are also moved to the flash, and cold ones back (see the \
+            parameters below)",
+);
 
 const DEVIATION: Parameter = Parameter::whole("deviation-mib", 64, 1)
-    .about("writes at least about this far from most of the queue go to the flash");
+    .about("writes that are at least about this far from most queued requests go to the flash");
 
-const CUTOFF: Parameter = Parameter::whole("cutoff-kib", 4096, 1)
-    .about("a stream with sequential runs this long, in total or on average, writes to the disk");
+const CUTOFF: Parameter = Parameter::whole("cutoff-kib", 4096, 1).about(
+    "a stream whose sequential runs are this long, in total or on average, writes to the disk",
+);
 
 const PACKING: Parameter = Parameter::whole("packing-kib", 64, 0)
     .about("writes of a stream go to the flash if they are shorter than this on average; 0: none");
@@ -81,7 +85,7 @@ const BUILT: &[BuiltPlacement] = &[
             summary: "keeps copies of the disk's blocks on the flash, evicted by a replacement policy",
             parameters: &[&[
                 Parameter::choice("replace", &["lru", "s3fifo"])
-                    .about("which block is evicted: the least recently used one, or by S3-FIFO"),
+                    .about("how blocks are evicted: least recently used first, or by S3-FIFO"),
                 Parameter::choice("write", &["back", "through", "around"])
                     .about("whether writes go to the flash, to both devices, or bypass the flash"),
                 SIZE,
@@ -249,7 +253,7 @@ pub fn build_paired(
     let spec = Spec::parse(spec)?;
     let Some(flash) = lanes.flash else {
         return Err(SpecError(format!(
-            "'{}': got no flash device, expected one in addition to the disk; name it as the flash",
+            "'{}': got no flash device, expected one in addition to the disk; specify it as the flash",
             spec.text()
         )));
     };
@@ -282,7 +286,7 @@ fn stack(
     build: impl FnOnce(&str) -> Result<AnyPolicy, SpecError>,
 ) -> Result<AnyPolicy, SpecError> {
     if Spec::parse(over).is_ok_and(|inner| shapers::is_shaper(inner.name())) {
-        let what = "over: got a shaper above a shaper, expected a scheduler or a placement";
+        let what = "over: got a shaper on top of a shaper, expected a scheduler or a placement";
         return Err(SpecError(format!("'{}': {what}", spec.text())));
     }
     build(over).map_err(|error| SpecError(format!("'{}': over: {error}", spec.text())))

@@ -1,5 +1,5 @@
-//! Builds schedulers by name. Each has a row with its type and its module in
-//! [`elevator`](crate::elevator); the module contains everything else ([`Scheduler`]).
+//! Builds schedulers by name. Each scheduler has one row with its type. Everything else
+//! ([`Scheduler`]) is in its module in [`elevator`](crate::elevator).
 
 use super::{shapers, yardsticks};
 use crate::contract::{

@@ -66,8 +66,8 @@ const BUILT: &[BuiltShaper] = &[
                          cmin could serve",
                     ),
                     Parameter::whole("slack-min", 1, 1).about(
-                        "other requests are served as long as promised ones can wait for this many \
-                            more requests",
+                        "other requests are served as long as promised requests can wait for this \
+                            many further requests",
                     ),
                 ],
                 FOLLOWED,
@@ -79,8 +79,8 @@ const BUILT: &[BuiltShaper] = &[
         listed: Listed {
             name: "promised",
             origin: Origin::Forebay,
-            summary: "RTT for each stream, as in cmin=300/0:delta-ms=10; 0 promises nothing; requests \
-                beyond the promises share the rest by weight",
+            summary: "RTT for each stream, as in cmin=300/0:delta-ms=10; 0 means no promise; requests \
+                beyond the promises share the remaining capacity by weight",
             parameters: &[
                 &[
                     Parameter::own("cmin", "IOPS").about(
@@ -88,13 +88,13 @@ const BUILT: &[BuiltShaper] = &[
                             0: none",
                     ),
                     Parameter::own("weight", "1").about(
-                        "shares of the remaining capacity, a number for each stream, such as \
-                            1/5",
+                        "weights for sharing the remaining capacity, one number per stream, \
+                            such as 1/5",
                     ),
                     DELTA_C,
                     Parameter::choice("shared", &["no", "yes"]).about(
-                        "whether stream s shares the promise and weight of stream s modulo the \
-                            length of cmin's list; streams that share get equal parts",
+                        "whether stream s uses entry s modulo the length of cmin's list as its \
+                            promise and weight; streams with the same entry get equal parts",
                     ),
                 ],
                 FOLLOWED,
@@ -106,7 +106,7 @@ const BUILT: &[BuiltShaper] = &[
         listed: Listed {
             name: "token-bucket",
             origin: Origin::Forebay,
-            summary: "at most rate requests a second, and burst at once",
+            summary: "limits requests to rate per second, with bursts of burst requests",
             parameters: &[
                 &[
                     Parameter::own("rate", "IOPS").about("maximum rate in requests a second"),
@@ -124,8 +124,8 @@ const BUILT: &[BuiltShaper] = &[
         listed: Listed {
             name: "dmclock",
             origin: Origin::Forebay,
-            summary: "a reservation, a weight and a limit for each stream, as in reservation=100/0; \
-                later streams use the last value",
+            summary: "each stream has a reservation, a weight and a limit, as in reservation=100/0; \
+                the last value applies to all later streams",
             parameters: &[
                 &[
                     Parameter::own("reservation", "0").about(
@@ -133,8 +133,8 @@ const BUILT: &[BuiltShaper] = &[
                             100/0; 0: none",
                     ),
                     Parameter::own("weight", "1").about(
-                        "shares of the remaining capacity, a number for each stream, such as \
-                            1/5",
+                        "weights for sharing the remaining capacity, one number per stream, \
+                            such as 1/5",
                     ),
                     Parameter::own("limit", "0").about(
                         "the maximum rate of each stream in requests a second, such as 0/50; \
@@ -187,10 +187,10 @@ const FOLLOWED: &[Parameter] = &[
     Parameter::choice("capacity", &["fixed", "measured"])
         .about("whether rates are fixed, or decrease while the server is slower"),
     Parameter::whole("pace-min-percent", 10, 1)
-        .about("the lowest share of the rates that measured capacity uses"),
+        .about("with capacity=measured: rates never fall below this percentage"),
     Parameter::whole("pace-max-percent", 100, 1).about(
-        "the highest share of the rates that measured capacity uses; from pace-min-percent \
-            to 10000",
+        "with capacity=measured: rates never rise above this percentage; from \
+            pace-min-percent to 10000",
     ),
 ];
 
@@ -365,7 +365,7 @@ impl TierSpec {
         };
         let within: Vec<Nanos> = bounds.split('/').map(millis).collect::<Result<_, _>>()?;
         if within.len() != rates.len() {
-            let expected = format!("{} bounds, as many as cmin lists rates", rates.len());
+            let expected = format!("{} bounds, one for each rate in cmin", rates.len());
             return Err(error(spec, "delta-ms", &bounds, &expected));
         }
         if within.windows(2).any(|pair| pair[0] >= pair[1]) {

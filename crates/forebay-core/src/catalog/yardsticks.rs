@@ -56,8 +56,8 @@ fn yardstick(
 ) -> Result<BlockLayer<Sptf<Hdd>>, SpecError> {
     let DeviceModel::Hdd(disk) = disk else {
         return Err(SpecError(format!(
-            "'{}': got a device simulated {}, expected a plain disk (NAME:plain), whose positioning times \
-             it needs",
+            "'{}': got a device simulated {}, expected a plain disk (NAME:plain), because the \
+             policy needs positioning times",
             spec.text(),
             disk.commands()
         )));
@@ -74,8 +74,8 @@ fn yardstick(
 pub(super) fn refused(spec: &Spec) -> Option<SpecError> {
     is_named(spec).then(|| {
         SpecError(format!(
-            "'{}': got a yardstick, which needs the positions of arm and platters and exists only \
-             in simulations, expected a scheduler",
+            "'{}': got a yardstick, which exists only in simulations because it needs the positions \
+             of arm and platters, expected a scheduler",
             spec.text()
         ))
     })

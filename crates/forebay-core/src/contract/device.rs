@@ -123,8 +123,8 @@ pub trait Device {
 /// The positions of arm and platters, which only a yardstick may use because no real scheduler can
 /// know them.
 ///
-/// An implementation is a separate model, which its user keeps in step with the device so that a
-/// policy still depends only on its calls.
+/// An implementation is a separate model that its user keeps synchronized with the device, so that
+/// a policy still depends only on its calls.
 pub trait Positioning {
     /// Returns the time that `io` would take if it started now, without its transfer time. `io`
     /// must transfer data.

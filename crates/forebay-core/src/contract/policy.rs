@@ -16,8 +16,8 @@ pub struct Done {
     /// The request as it was submitted.
     pub request: Request,
     /// The longest time that any part of the request spent between admission to the request queue
-    /// and completion. Excludes the wait for admission, which latency includes from the turn of the
-    /// stream on.
+    /// and completion. Excludes the wait for admission, of which latency includes the part after
+    /// the stream's turn came.
     pub wait: Nanos,
     /// The time from arrival until the stream's turn came. In Linux the task would have slept
     /// during this time, waiting for a place in the request queue, and submitted the request only
@@ -43,7 +43,7 @@ impl Done {
         now - self.request.at - self.held
     }
 
-    /// Returns how much of that time the request waited before its class admitted it.
+    /// Returns the part of the latency for which the request waited before its class admitted it.
     #[inline]
     pub fn deferred(&self, now: Nanos) -> Nanos {
         self.latency(now) - self.wait
@@ -151,9 +151,9 @@ pub trait Policy {
         &[]
     }
 
-    /// Calls `each` with the id and the class of every request that has not been answered, and how long
-    /// the request waited before its class admitted it, for monitoring. Policies without classes need
-    /// not implement it.
+    /// Calls `each` with the id and the class of every request that has not been answered, and how
+    /// long the request waited before its class admitted it, for monitoring. Policies without
+    /// classes need not implement it.
     fn unanswered(&self, _each: &mut dyn FnMut(RequestId, u16, Nanos)) {}
 
     /// Returns the rates in IOPS of the servers that the policy requires, one per lane; empty if

@@ -25,8 +25,8 @@ pub enum Op {
     Trim,
     /// Puts the device to sleep until the next I/O.
     Park,
-    /// Recovers the state from before the run. It can only be the first request. A policy that
-    /// keeps no state on the devices below answers it at once.
+    /// Recovers the state from before the run. Only the first request can be of this kind. A policy
+    /// that keeps no state on the devices below answers it at once.
     Open,
 }
 
@@ -69,7 +69,7 @@ impl Flags {
     /// Earlier writes become durable before this one starts (Linux `REQ_PREFLUSH`). Policies split
     /// such a write into a flush and the write.
     pub const PREFLUSH: Flags = Flags(16);
-    /// The submitter is unknown, so no task can sleep for the request. Never in traces.
+    /// The submitter is unknown, so no task can be made to wait for the request. Never in traces.
     pub const ANONYMOUS: Flags = Flags(32);
     /// A write from the page cache, which nobody waits for. Never in traces.
     pub const WRITE_BACK: Flags = Flags(64);

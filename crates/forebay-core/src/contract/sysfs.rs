@@ -14,7 +14,7 @@ enum Value {
     Switch,
 }
 
-/// The sysfs names that differ from ours by more than underscores or by their units.
+/// The sysfs names that differ from ours in their units, or in more than underscores.
 const NAMES: [(&str, &str, Value); 21] = [
     ("read_expire", "read-expire-ms", Value::Same),
     ("write_expire", "write-expire-ms", Value::Same),

@@ -13,7 +13,7 @@ pub struct Nanos(pub u64);
 impl Nanos {
     /// The start of the run.
     pub const ZERO: Nanos = Nanos(0);
-    /// Later than anything that happens.
+    /// A time later than any event.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
     /// Returns a duration of `us` microseconds.

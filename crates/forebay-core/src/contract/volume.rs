@@ -1,5 +1,5 @@
-//! Orders to the policy of a volume or cache in use, the state of the volume, and the events that it
-//! reports.
+//! Orders to the policy of a volume or cache in use, the state of the volume, and the events that
+//! it reports.
 
 use super::request::Lane;
 
@@ -40,7 +40,7 @@ pub enum VolumeOrder {
         number: u8,
         /// The number of cells of the new drive.
         cells: u32,
-        /// Whether it is a solid-state drive.
+        /// Whether the new drive is a solid-state drive.
         is_ssd: bool,
     },
     /// Continues to grow after an interruption: moves data until all drives are about equally full,
@@ -154,9 +154,9 @@ pub struct VolumeDrive {
     pub number: u8,
     /// The lane of the drive.
     pub lane: Lane,
-    /// Whether it is present and in use.
+    /// Whether the drive is present and in use.
     pub is_present: bool,
-    /// Whether its data is being moved away because it is being replaced or removed.
+    /// Whether the drive's data is being moved away because the drive is being replaced or removed.
     pub is_leaving: bool,
     /// Whether a durable record lists it as a member of the volume.
     pub is_member: bool,

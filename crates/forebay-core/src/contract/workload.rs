@@ -28,8 +28,8 @@ pub trait Workload {
     #[inline]
     fn finished(&mut self, _now: Nanos, _done: &Done, _slots: &mut dyn Slots) {}
 
-    /// Returns whether no more requests will come, regardless of answers and wakeups. Until then, a
-    /// live run continues even if no request is outstanding.
+    /// Returns whether no more requests will come, regardless of answers and wakeups. A live run
+    /// continues until this returns true, even if no request is outstanding.
     #[inline]
     fn is_over(&self) -> bool {
         self.peek().is_none()

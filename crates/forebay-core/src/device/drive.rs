@@ -67,7 +67,7 @@ use write_cache::{Dirty, WriteCache};
 pub struct DriveSpec {
     /// The arm and the platters. Their overhead is not used, because the controller has its own.
     pub disk: HddSpec,
-    /// The format of the disk; `None` means no spares, no defects, and the skews of `disk`.
+    /// The format of the disk; `None` means no spares, no defects, and uses the skews of `disk`.
     pub format: Option<Format>,
     /// The controller.
     pub controller: Controller,
@@ -80,7 +80,7 @@ struct Command {
     arrived: u64,
     first: u64,
     count: u64,
-    /// The position of its first sector.
+    /// The position of the command's first sector.
     spot: Spot,
     /// Whether the command must wait for the arm, because the cache does not accept it.
     needs_arm: bool,
@@ -109,15 +109,15 @@ pub struct Drive {
     controller: Controller,
     buffer: Option<Buffer>,
     cache: Option<WriteCache>,
-    /// The waiting commands in order of arrival, which is also the order of their keys and the
-    /// order in which the cache accepts them.
+    /// The waiting commands in order of arrival. Their keys are in the same order, and the cache
+    /// accepts commands in this order.
     waiting: Vec<Command>,
     /// The target positions of the arm.
     spots: Spots,
-    /// The number of commands that wait for the arm although they need no arm movement.
+    /// The number of waiting commands that need no arm movement.
     still: usize,
-    /// The keys of the commands that might be served without the arm, as far as this was checked:
-    /// all except reads whose first sector neither the buffer nor the cache reaches.
+    /// The keys of the checked commands that might be served without the arm. Commands are left out
+    /// if they are reads whose first sector will be neither in the buffer nor in the cache.
     hopes: Hopes,
     /// The number of commands so far.
     commands: u64,
@@ -140,7 +140,7 @@ impl Drive {
     /// Returns a drive with its heads at cylinder 0.
     ///
     /// # Errors
-    /// Names the first parameter that makes no sense.
+    /// Names the first invalid parameter.
     pub fn new(spec: &DriveSpec) -> Result<Drive, SpecError> {
         check_times(&spec.disk)?;
         check_rest(&spec.disk)?;
@@ -262,11 +262,11 @@ impl Drive {
                         return;
                     }
                 }
-                // While the arm serves a run, no further run is chosen; the next choice is made
+                // While the arm serves a run, do not choose another run; the next choice is made
                 // when the run ends.
                 None if self.mechanism.motion.free_at > now && !self.served.is_empty() => return,
-                // All waiting commands may be waiting for space in the cache. In that case there
-                // are runs to write.
+                // If all waiting commands wait for space in the cache, the cache contains runs to
+                // write.
                 None if self.write_nearest(now, 0).is_none() => return,
                 None => (),
             }
@@ -377,14 +377,14 @@ impl Drive {
         }
     }
 
-    /// Returns the waiting command that gets the arm next: the oldest if it has waited too long and
-    /// may be forced, or else the one that the head reaches first. `None` if a run of the cache
+    /// Returns the waiting command that the arm serves next: the oldest if it has waited too long
+    /// and may be forced, or else the one that the head reaches first. `None` if a run of the cache
     /// must be written first.
     fn choose(&self, now: u64) -> Option<Pick> {
         let age = |index: usize| (self.waiting[index].arrived, self.waiting[index].io.id);
         let oldest = self.oldest()?;
         let drains = self.cache.as_ref().is_some_and(WriteCache::drains);
-        // As for commands, the arm is assumed to have started when its last access ended.
+        // As for commands, assume that the arm started when its last access ended.
         let run = drains.then(|| self.nearest_run(0)).flatten();
         let arrived = self.waiting[oldest].arrived;
         if self.is_due(now - arrived) && run.is_none_or(|run| !run.forced || arrived <= run.since) {

@@ -1,8 +1,8 @@
 //! A server of constant rate: one I/O at a time, each with exactly the same duration.
 //!
-//! It is the unit-service server of capacity planning, and the cheapest device to simulate. The
-//! length, position and operation of I/Os make no difference; the server has no moving parts, uses
-//! no energy and has unlimited capacity.
+//! This is the unit-service server of capacity planning, and the device that is cheapest to
+//! simulate. The length, position and operation of I/Os make no difference; the server has no
+//! moving parts, uses no energy and has unlimited capacity.
 
 use crate::contract::{Completion, Device, Flags, Mechanics, Nanos, Op, Request, SpecError};
 

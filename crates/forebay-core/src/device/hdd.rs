@@ -78,15 +78,15 @@ pub const LEN_MAX: u32 = 1 << 30;
 /// The maximum of all times in the parameters: one second.
 const LONGEST: u64 = 1_000_000_000;
 
-/// The end of the last command that transferred data, from where another command may continue.
+/// The end of the last command that transferred data. Another command may continue there.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     op: Op,
-    /// The sector after its last one.
+    /// The sector after the command's last one.
     next_sector: u64,
     /// When that command completed.
     done: u64,
-    /// The stream time at which its last sector ends.
+    /// The stream time at which the command's last sector ends.
     ends: u64,
 }
 
@@ -132,7 +132,7 @@ impl Hdd {
     /// Returns a disk with its heads at cylinder 0.
     ///
     /// # Errors
-    /// Names the first parameter that makes no sense.
+    /// Names the first invalid parameter.
     pub fn new(spec: HddSpec) -> Result<Hdd, SpecError> {
         check_times(&spec)?;
         check_rest(&spec)?;
@@ -203,7 +203,7 @@ impl Hdd {
         (now.saturating_add(overhead), mechanics)
     }
 
-    /// Transfers `count` > 0 sectors from `first` on, and returns when that completes.
+    /// Transfers `count` > 0 sectors starting at `first`, and returns when that completes.
     #[inline]
     fn transfer(&mut self, now: u64, op: Op, first: u64, count: u64) -> (u64, Mechanics) {
         let Access { last, done, mechanics } = self.access(now, op, first, count);
@@ -213,7 +213,7 @@ impl Hdd {
         (done, mechanics)
     }
 
-    /// Returns how a transfer of `count` > 0 sectors from `first` on would proceed.
+    /// Returns how a transfer of `count` > 0 sectors starting at `first` would proceed.
     #[inline]
     fn access(&self, now: u64, op: Op, first: u64, count: u64) -> Access {
         let (from, last) = self.geometry.run(first, count);

@@ -1,7 +1,7 @@
 //! The enum of all device models.
 //!
-//! A constant-rate server is named in a spec (`fixed:RATE`). Disks have too many parameters for
-//! that and come from device files, which this crate does not read.
+//! A constant-rate server is named in a spec (`fixed:RATE`). Disks have too many parameters for a
+//! spec, so they are described by device files, which this crate does not read.
 
 use crate::contract::{Completion, Device, Nanos, Request, Spec, SpecError, WriteBack};
 use crate::device::drive::Drive;

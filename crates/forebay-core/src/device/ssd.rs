@@ -67,7 +67,8 @@ pub struct Ssd {
     link_free: [u64; 2],
     /// When each page of the write buffer is free again, earliest first.
     buffer: BinaryHeap<Reverse<u64>>,
-    /// For each place in the read cache, one more than the page in it, or 0.
+    /// For each place in the read cache, the number of the cached page plus one; 0 if the place is
+    /// empty.
     cached: Vec<u32>,
     /// When all data written so far is programmed.
     drained: u64,
@@ -90,7 +91,7 @@ impl Ssd {
     /// Returns a drive, preconditioned according to the spec.
     ///
     /// # Errors
-    /// Names the first parameter that makes no sense.
+    /// Names the first invalid parameter.
     pub fn new(spec: SsdSpec) -> Result<Ssd, SpecError> {
         spec.check()?;
         let mut ftl = Ftl::new(spec.shape()?, spec.collection, spec.filled_pages())?;
@@ -217,8 +218,8 @@ impl Ssd {
     /// Returns when a write is in the buffer, and when it is programmed.
     fn write(&mut self, ready: u64, io: &Request) -> (u64, u64) {
         let (from, to) = self.extent(io);
-        // Entering takes place after the link. Otherwise, a write that enters late would delay the
-        // data of those behind it.
+        // Writes enter the buffer after the link. Otherwise, a write that enters late would delay
+        // the data of the writes behind it.
         let passed = self.pass(0, ready, to - from);
         let arrived = self.enter(passed);
         let (mut accepted, mut programmed) = (arrived, arrived);

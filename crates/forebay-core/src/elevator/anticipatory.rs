@@ -107,7 +107,7 @@ struct Batch {
     started: Nanos,
     /// When the batch's time is up. The time of a read batch starts at its first completion.
     ends: Option<Nanos>,
-    /// Whether nothing has been dispatched in the batch yet.
+    /// Whether nothing from the batch has been dispatched yet.
     is_new: bool,
     /// The number of requests that a write batch may still dispatch.
     writes_left: u32,
@@ -238,8 +238,8 @@ impl Anticipatory {
         self.write_batch = tuned.max(1);
     }
 
-    /// Returns whether to wait for the process of the last read although there are other requests.
-    /// `waited` is true if the scheduler has already been waiting for it.
+    /// Returns whether to wait for the next read of the last process although there are other
+    /// requests. `waited` is true if the scheduler has already been waiting for it.
     fn anticipates(&mut self, now: Nanos, waited: bool) -> bool {
         let (Some(stream), span) = (self.expected, self.config.antic_expire) else { return false };
         let process = &self.processes[stream as usize];
@@ -266,7 +266,7 @@ impl Anticipatory {
         true
     }
 
-    /// Returns whether a request at `offset` is as good as the expected one, after waiting for
+    /// Returns whether a request at `offset` is about as close as the expected one, after a wait of
     /// `elapsed`.
     fn is_close(&self, offset: u64, elapsed: Nanos, seek_mean: u64) -> bool {
         let head = self.heads[READS];
@@ -353,7 +353,7 @@ impl Elevator for Anticipatory {
         }
     }
 
-    /// A process that has ended is no longer waited for.
+    /// Stops waiting for the process that used this stream number, because that process has ended.
     fn begin_stream(&mut self, stream: u32, _queue: &Queue) {
         let Some(process) = self.processes.get_mut(stream as usize) else { return };
         process.begin();

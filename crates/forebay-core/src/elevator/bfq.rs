@@ -55,27 +55,30 @@ const PARAMETERS: &[Parameter] = &[
         .about("how long to wait for a stream's next request; 0: never"),
     Parameter::millis("timeout-sync-ms", 125.0)
         .about("the longest turn of a stream; 30 times as long while low-latency favors it"),
-    Parameter::whole("max-budget-kib", 0, 0)
-        .about("the maximum that a stream transfers per turn; 0: what fits into timeout-sync-ms"),
+    Parameter::whole("max-budget-kib", 0, 0).about(
+        "the maximum that a stream transfers per turn; 0: as much as fits into timeout-sync-ms",
+    ),
     Parameter::millis("fifo-expire-sync-ms", 125.0)
         .about("a read or synchronous write older than this is served first in its stream's turn"),
     Parameter::millis("fifo-expire-async-ms", 250.0)
         .about("the corresponding age for other writes"),
-    Parameter::whole("back-seek-max-kib", 16_384, 0)
-        .about("the maximum distance backwards at which a request competes with those ahead"),
+    Parameter::whole("back-seek-max-kib", 16_384, 0).about(
+        "the maximum distance behind the head at which a request competes with requests ahead",
+    ),
     Parameter::whole("back-seek-penalty", 2, 1)
         .about("the factor by which backward distances are multiplied"),
     Parameter::choice("low-latency", &["yes", "no"])
-        .about("whether new and previously idle streams get a larger share for a while"),
+        .about("whether new streams, and streams that were idle, temporarily get a larger share"),
     Parameter::whole("requests-max", 2 * SATA_TAGS, 1)
-        .about("requests admitted at a time, reads and writes together"),
+        .about("maximum number of queued requests, reads and writes together"),
 ];
 
 impl Scheduler for Bfq {
     const LISTED: Listed = Listed {
         name: "bfq",
         origin: Origin::Linux,
-        summary: "fair queueing: streams take turns with budgets of bytes; new streams weigh more",
+        summary: "fair queueing: streams take turns, each with a budget of bytes; new streams \
+                  have a higher weight",
         parameters: &[PARAMETERS],
     };
 
@@ -381,8 +384,8 @@ impl Elevator for Bfq {
         };
         let limit = u64::from(self.config.requests_max) * u64::from(first) / u64::from(word);
         let share = (limit * u64::from(weight) + sum / 2) / sum.max(1);
-        // The task that writes back plugs its requests. The last one is counted only when the next
-        // one has to sleep.
+        // The write-back task plugs its requests, so its last request is counted only when the next
+        // one has to wait.
         let plugged = u32::from(bio.flags.has(Flags::WRITE_BACK));
         let allocated = self.queues[place as usize].allocated.saturating_sub(plugged);
         match u64::from(allocated) >= share {

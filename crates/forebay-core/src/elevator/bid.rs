@@ -31,8 +31,9 @@ use crate::contract::{Given, Listed, Nanos, Op, Origin, Parameter, Request, Spec
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::whole("history", 8, 1)
         .about("a stream's wait is the mean of this many gaps between its requests; up to 32"),
-    Parameter::millis("wait-ms", 5.0)
-        .about("the wait until this many gaps are known; the paper's savings need about 50"),
+    Parameter::millis("wait-ms", 5.0).about(
+        "the wait used until this many gaps are known; the paper's savings require about 50",
+    ),
     Parameter::millis("read-deadline-ms", 500.0).about(
         "the time after which a stream's staged requests join the queue for the disk if \
             they include a read",
@@ -47,8 +48,8 @@ impl Scheduler for Bid {
     const LISTED: Listed = Listed {
         name: "bid",
         origin: Origin::KernelOnly,
-        summary: "BID-HDD: stages each process separately and flushes it as a whole; waits if \
-            that is expected to pay",
+        summary: "BID-HDD: stages the requests of each process separately and flushes them \
+            together; waits if a gain is expected",
         parameters: &[PARAMETERS],
     };
 
@@ -76,7 +77,7 @@ const GAP_MAX: u64 = 1 << 48;
 /// The [`super::queue::Queued::mark`] of a request whose staging queue is being flushed.
 const SEALED: u32 = NIL;
 
-/// The mark of a request that goes to the flash.
+/// Marks a request that is sent to the flash.
 const OFFLOADED: u32 = NIL - 1;
 
 /// The scheduler's parameters.
@@ -84,7 +85,7 @@ const OFFLOADED: u32 = NIL - 1;
 pub struct BidConfig {
     /// The number of arrival gaps in the weighted mean (k), from 1 to 32.
     pub history: u32,
-    /// The wait timer until that many gaps are known.
+    /// The wait timer used until the required number of gaps is known.
     pub wait_default: Nanos,
     /// The deadline timer of a staging queue from when it contains a read.
     pub read_deadline: Nanos,
@@ -327,7 +328,7 @@ impl Bid {
 }
 
 impl Bid {
-    /// Merges `gone`, which was going to be offloaded, into `kept`.
+    /// Merges `gone`, which was about to be offloaded, into `kept`.
     fn join_offloaded(&mut self, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         match queue[kept].mark {
             OFFLOADED | SEALED => self.offloaded.retain(|&id| id != gone),

@@ -89,8 +89,8 @@ pub trait Elevator {
     }
 }
 
-/// A bio that waits in line for admission. There can be as many as requests in a trace, so nothing
-/// else is stored about a request that waits as a whole.
+/// A bio that waits in line for admission. There can be as many of these as requests in a trace, so
+/// nothing else is stored about requests that wait as a whole.
 #[derive(Clone, Copy, Debug)]
 struct InLine {
     bio: Request,
@@ -98,7 +98,7 @@ struct InLine {
     /// The client request that the bio is a part of. `None` for a whole request, which is
     /// registered when it is admitted.
     client: Option<u32>,
-    /// The number of bios that had to wait before this one.
+    /// The number of bios that had begun to wait before this one.
     ticket: u64,
 }
 
@@ -159,7 +159,8 @@ impl<E: Elevator> BlockLayer<E> {
         self.elevator.keep(io.id as QueuedId, &mut self.queue);
     }
 
-    /// Records that another device has started the request, so it is no longer merged.
+    /// Records that another device has started the request. From then on, nothing is merged into
+    /// the request.
     pub(crate) fn gone(&mut self, io: &Request) {
         self.queue.started(io.id as QueuedId);
     }
@@ -569,7 +570,7 @@ pub fn bios(request: &Request, limits: &Limits) -> impl Iterator<Item = Request>
     bios_from(request, limits, 0)
 }
 
-/// Returns the bios from byte `done` on, which must be the start of a bio.
+/// Returns the bios starting at byte `done`, which must be the start of a bio.
 #[inline]
 fn bios_from(
     request: &Request,

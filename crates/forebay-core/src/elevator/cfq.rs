@@ -1,4 +1,4 @@
-//! CFQ: streams take turns, each alone with the disk for a slice of time.
+//! CFQ: streams take turns; each has exclusive use of the disk for a slice of time.
 //!
 //! Source: Linux `cfq-iosched` of the single-queue block layer (3.x and 4.x) as described in its
 //! documentation and tuning guides, and its observable behavior. Reads and synchronous writes are
@@ -46,13 +46,15 @@ use stream_queue::StreamQueue;
 const PARAMETERS: &[Parameter] = &[
     Parameter::choice("form", &["linux", "paper"])
         .about("as in Linux, or as in the BID paper's example, which uses only quantum"),
-    Parameter::whole("quantum", 8, 1)
-        .about("requests of a stream at the device while others wait; paper: in each round"),
+    Parameter::whole("quantum", 8, 1).about(
+        "maximum number of a stream's requests at the device while others wait; with the \
+         paper's rules, per round",
+    ),
     Parameter::millis("slice-sync-ms", 100.0)
-        .about("how long a stream has the disk for its reads and synchronous writes"),
+        .about("how long a stream may use the disk for its reads and synchronous writes"),
     Parameter::millis("slice-async-ms", 40.0).about(
-        "how long a stream has the disk for its other \
-        writes",
+        "how long a stream may use the disk for its \
+        other writes",
     ),
     Parameter::millis("slice-idle-ms", 8.0)
         .about("how long to wait for a stream's next request; 0: never"),
@@ -60,8 +62,9 @@ const PARAMETERS: &[Parameter] = &[
         .about("a read or synchronous write older than this is served first in its stream's slice"),
     Parameter::millis("fifo-expire-async-ms", 250.0)
         .about("the corresponding age for other writes"),
-    Parameter::whole("back-seek-max-kib", 16_384, 0)
-        .about("the maximum distance backwards at which a request competes with those ahead"),
+    Parameter::whole("back-seek-max-kib", 16_384, 0).about(
+        "the maximum distance behind the head at which a request competes with requests ahead",
+    ),
     Parameter::whole("back-seek-penalty", 2, 1)
         .about("the factor by which backward distances are multiplied"),
     Parameter::choice("low-latency", &["yes", "no"])
@@ -72,7 +75,7 @@ impl Scheduler for Cfq {
     const LISTED: Listed = Listed {
         name: "cfq",
         origin: Origin::LinuxBefore5,
-        summary: "streams take turns, each alone with the disk for a slice of time",
+        summary: "streams take turns; each has exclusive use of the disk for a slice of time",
         parameters: &[PARAMETERS],
     };
 

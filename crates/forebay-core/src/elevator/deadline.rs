@@ -33,7 +33,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter::millis("write-expire-ms", 5000.0)
         .about("a write older than this starts the next batch of writes"),
     Parameter::whole("writes-starved", 2, 1)
-        .about("batches of reads that may overtake waiting writes"),
+        .about("number of batches of reads that may overtake waiting writes"),
     Parameter::whole("fifo-batch", 16, 1).about("maximum number of requests in a batch"),
 ];
 

@@ -68,10 +68,10 @@ impl Scheduler for Forebay {
     const LISTED: Listed = Listed {
         name: "forebay",
         origin: Origin::Forebay,
-        summary: "long sweeps, reads and writes separate where one would starve the other; waits \
-                  for streams found by address while a gain is expected; a bound on waits since \
-                  admission, which holds if the device serves a full queue within it (figures: \
-                  bound_held, ios_beyond_bound)",
+        summary: "long sweeps; separates reads and writes if one would starve the other; waits for \
+                  streams (found by address) while a gain is expected; bounds waits since \
+                  admission if the device serves a full queue within the bound (figures: bound_held, \
+                  ios_beyond_bound)",
         parameters: &[PARAMETERS],
     };
 
@@ -91,7 +91,7 @@ const WRITES: usize = 1;
 /// A request at most this far ahead of the head counts as contiguous.
 const AHEAD_BYTES: u64 = 256 << 10;
 
-/// A request at most this far ahead of the head is as good as the expected one.
+/// A request at most this far ahead of the head counts as about as close as the expected one.
 const CLOSE_BYTES: u64 = 4 << 20;
 
 /// Draining the device's queue costs one move divided by this number per I/O in the queue.
@@ -144,7 +144,7 @@ struct Known {
     step: Step,
 }
 
-/// A stream that has the disk to itself.
+/// A stream for which the scheduler holds the disk.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     trail: TrailId,
@@ -175,7 +175,8 @@ pub struct Forebay {
     last: Option<TrailId>,
     held: Option<Held>,
     wait_ends: Option<Nanos>,
-    /// While a sweep keeps the bound: when it began. It serves the requests added until then.
+    /// When the current sweep that keeps the bound began; None if there is none. The sweep serves
+    /// the requests added before then.
     bound_sweep: Option<Nanos>,
     kept: BoundRecord,
 }
@@ -209,8 +210,8 @@ impl Forebay {
         self.sides.iter().filter_map(|side| Some(queue[side.fifo.front()?].added)).min()
     }
 
-    /// Returns whether all requests must be served now, because the oldest one might otherwise exceed
-    /// the bound.
+    /// Returns whether all requests must be served now because otherwise the oldest one might
+    /// exceed the bound.
     fn is_bound_at_risk(&self, now: Nanos, queue: &Queue) -> bool {
         let waiting: usize = self.sides.iter().map(|side| side.sorted.len()).sum();
         let ahead = waiting as u64 + u64::from(self.in_flight);

@@ -527,8 +527,8 @@ impl Gate {
         }
     }
 
-    /// Puts `stream`, which holds a request, to sleep because there is no slot for this kind. Its
-    /// bio may use the first `first_tags` tags of each word.
+    /// Puts `stream`, which holds a request, to sleep because there is no slot for a request of
+    /// this kind. The bio may use the first `first_tags` tags of each word.
     #[inline]
     pub(crate) fn sleep(&mut self, stream: u32, kind: RequestKind, first_tags: u32) {
         let lack = std::mem::take(&mut self.lack);

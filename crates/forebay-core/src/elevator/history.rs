@@ -43,7 +43,7 @@ impl ThinkTime {
     }
 }
 
-/// Records which of the last 32 requests were far from the previous one.
+/// Records which of the last 32 requests were far from their predecessors.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeekHistory {
     far: u32,

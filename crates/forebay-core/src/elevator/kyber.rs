@@ -42,7 +42,7 @@ const PARAMETERS: &[Parameter] = &[
         device, fewer reads may be outstanding",
     ),
     Parameter::whole("requests-max", 2 * SATA_TAGS, 1)
-        .about("requests admitted at a time, reads and writes together"),
+        .about("maximum number of queued requests, reads and writes together"),
 ];
 
 impl Scheduler for Kyber {

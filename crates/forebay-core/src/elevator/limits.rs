@@ -7,9 +7,10 @@ use crate::contract::{Given, Nanos, Parameter, Spec, SpecError};
 pub const BLOCK_PARAMETERS: &[Parameter] = &[
     Parameter::choice("merge", &["yes", "no"]).about("whether adjacent requests are merged"),
     Parameter::whole("reads-max", 128, 1)
-        .about("reads admitted at a time; the default is requests-max for schedulers that have it"),
+        .about("maximum number of queued reads; the default is requests-max for schedulers that \
+                have it"),
     Parameter::whole("writes-max", 128, 1).about(
-        "writes admitted at a time: at most 64 with mq-deadline (Linux async_depth); for \
+        "maximum number of queued writes: at most 64 with mq-deadline (Linux async_depth); for \
          asynchronous writes, half of requests-max with bfq and three quarters with kyber",
     ),
     Parameter::whole("request-max-kib", 512, 4).about(
@@ -18,8 +19,8 @@ pub const BLOCK_PARAMETERS: &[Parameter] = &[
     ),
     Parameter::whole("bio-max-kib", 1024, 4).about("maximum length before merging, if smaller"),
     Parameter::choice("queue", &["tasks", "line"]).about(
-        "what waits for a free slot: the submitting task, as in Linux, so that one request of each \
-         stream waits; or all requests in one queue, as in the bid paper",
+        "what waits for a free slot: the submitting task, as in Linux, so that one request per stream \
+         waits; or every request, in a single line, as in the bid paper",
     ),
     Parameter::millis("wbt-ms", 75.0).about(
         "if the fastest read of a tenth of a second takes longer, fewer page-cache writes are \
@@ -36,11 +37,11 @@ pub(super) const SATA_TAGS: u32 = 32;
 /// schedulers. They run behind a network block device, where Linux allows this many outstanding
 /// requests (`nbd`, `queue_depth` 128).
 pub(super) const SERVED: Parameter = Parameter::whole("requests-max", 128, 1).about(
-    "requests admitted at a time, reads and writes together; Linux lets 128 wait at a \
-        served device",
+    "maximum number of queued requests, reads and writes together; Linux queues up to 128 for \
+        a served device",
 );
 
-/// What has to wait for a slot in the request queue.
+/// The entities that wait for a slot in the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// All bios wait in one line, as in the **bid** paper's appendix.
@@ -73,7 +74,7 @@ pub struct Limits {
     /// The maximum number of reads and writes together: the tags of a multi-queue device, or
     /// `u32::MAX` for single-queue schedulers.
     pub requests_max: u32,
-    /// What waits when there is no free slot.
+    /// The entities that wait when there is no free slot.
     pub waiting: Waiting,
     /// The time that reads may take at the device before write-back is throttled; zero disables
     /// throttling. Only used with [`Waiting::Tags`].

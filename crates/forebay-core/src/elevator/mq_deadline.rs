@@ -13,12 +13,12 @@ const PARAMETERS: &[Parameter] = &[
     Parameter::millis("write-expire-ms", 5000.0)
         .about("a write older than this starts the next batch of writes"),
     Parameter::whole("writes-starved", 2, 1)
-        .about("batches of reads that may overtake waiting writes"),
+        .about("number of batches of reads that may overtake waiting writes"),
     Parameter::whole("fifo-batch", 16, 1).about("maximum number of requests in a batch"),
     Parameter::choice("front-merges", &["yes", "no"])
         .about("whether a new request is merged with a waiting one that begins where it ends"),
     Parameter::whole("requests-max", 2 * SATA_TAGS, 1)
-        .about("requests admitted at a time, reads and writes together"),
+        .about("maximum number of queued requests, reads and writes together"),
 ];
 
 /// Linux's mq-deadline scheduler.

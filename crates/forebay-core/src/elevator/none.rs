@@ -17,14 +17,14 @@ use crate::contract::{Given, Listed, Nanos, Origin, Parameter, Request, SpecErro
 
 /// The parameters that the scheduler accepts.
 const PARAMETERS: &[Parameter] = &[Parameter::whole("requests-max", SATA_TAGS, 1)
-    .about("requests admitted at a time, reads and writes together")];
+    .about("maximum number of queued requests, reads and writes together")];
 
 impl Scheduler for NoScheduler {
     const LISTED: Listed = Listed {
         name: "none",
         origin: Origin::Linux,
-        summary: "multi-queue without a scheduler: streams take turns and merge only their own \
-            requests",
+        summary: "no scheduler (multi-queue): streams take turns, and only requests of the same \
+            stream are merged",
         parameters: &[PARAMETERS],
     };
 

@@ -51,11 +51,11 @@ pub(crate) struct Owner {
 pub struct Queued {
     /// The first byte.
     pub offset: u64,
-    /// When its oldest part entered the queue.
+    /// When the oldest part of the request entered the queue.
     pub added: Nanos,
     /// The length in bytes.
     pub len: u32,
-    /// The stream of the first part.
+    /// The stream that submitted the first part.
     pub stream: u32,
     /// The merge scope; only requests of one scope merge.
     pub scope: u32,

@@ -3,8 +3,8 @@
 //! Source: Linux's CFQ, which anticipatory and BFQ follow: a backward move of limited length is
 //! compared with a forward move, at a higher cost.
 //!
-//! Invariants: `requests` and `fifo` contain the same requests; `next` is one of them, and None
-//! exactly if there are none.
+//! Invariants: `requests` and `fifo` contain the same requests; `next` is one of these requests,
+//! and None exactly if there are none.
 
 use super::{List, Queue, QueuedId, Sorted};
 use crate::contract::Nanos;

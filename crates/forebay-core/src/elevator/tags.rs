@@ -41,7 +41,7 @@ impl Tags {
         WORD_BITS.min(self.depth)
     }
 
-    /// Returns how many tags of a word correspond to `part` of all tags.
+    /// Returns the number of tags of a word that corresponds to `part` of all tags.
     #[inline]
     pub(crate) fn in_word(&self, part: u32) -> u32 {
         let scaled = u64::from(part) * u64::from(self.word());
@@ -82,7 +82,7 @@ impl Tags {
 }
 
 impl Word {
-    /// Allocates one of the first `first` tags, searching from bit `from` on.
+    /// Allocates one of the first `first` tags, beginning the search at bit `from`.
     #[inline]
     fn take(&mut self, first: u32, from: u32) -> Option<u32> {
         let within = if first == WORD_BITS { u64::MAX } else { (1 << first) - 1 };

@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use super::{Elevator, List, Queue, QueuedId};
 use crate::contract::{Nanos, Op, Request};
 
-/// A flag in a request's mark, which otherwise contains its group. The flag means that the request
-/// goes to the flash.
+/// A flag in a request's mark that means that the request goes to the flash. The rest of the mark
+/// is the request's group.
 const FLASH: u32 = 1 << 31;
 
 /// The queued requests within one range of addresses.

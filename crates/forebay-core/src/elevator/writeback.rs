@@ -62,11 +62,11 @@ pub(crate) struct Writeback {
     sleepers: VecDeque<u32>,
     wakes: bool,
     last_read: Option<Nanos>,
-    /// The read at the device whose time is measured, and since when it has been there.
+    /// The read at the device whose time is measured, and when it was dispatched.
     watched: Option<(QueuedId, Nanos)>,
     window: Nanos,
     window_ends: Option<Nanos>,
-    /// The time of the fastest read, and the number of writes, that completed in this window.
+    /// The time of the fastest read and the number of writes that completed in this window.
     quickest: Option<Nanos>,
     writes: u32,
     unknown: u32,

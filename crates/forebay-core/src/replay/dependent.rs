@@ -46,7 +46,7 @@ struct Active {
     not_before: Nanos,
     /// The first [`Edge`] in the list of requests that must not overtake this one.
     overlapped: u32,
-    /// Its [`Answer`]; [`NONE`] if the recording has no answer.
+    /// The index of the request's [`Answer`]; [`NONE`] if the recording contains no answer.
     answer: u32,
     /// The next request of its stream, if that request waits for this one to be issued.
     follower: u32,
@@ -81,7 +81,7 @@ struct History {
 }
 
 impl History {
-    /// Removes and returns the next answer that came no later than `at`.
+    /// Removes and returns the next answer that arrived no later than `at`.
     fn come(&mut self, at: Nanos) -> Option<u32> {
         let Reverse((came, _, answer)) = *self.coming.peek()?;
         (came <= at).then(|| {
@@ -119,7 +119,7 @@ pub struct Dependent<I> {
     overlaps: Overlaps,
     /// The current time.
     now: Nanos,
-    /// The maximum time by which an answer has come earlier than in the recording.
+    /// The maximum time by which an answer has arrived earlier than in the recording.
     ahead: Nanos,
     found_late: u64,
     lag: Lag,
@@ -166,8 +166,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         self.streams.get(stream as usize).map_or(Lag::default(), |stream| stream.lag)
     }
 
-    /// Returns how many requests were issued later than they should have been, because too many
-    /// others had to be read before them.
+    /// Returns how many requests were issued too late because too many other requests had to be
+    /// read before them.
     pub fn found_late(&self) -> u64 {
         self.found_late
     }
@@ -331,7 +331,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         }
     }
 
-    /// Issues `key`, which nothing blocks any more, and then each follower that becomes unblocked.
+    /// Issues `key`, which nothing blocks any longer, and then each follower that becomes
+    /// unblocked.
     fn issue(&mut self, mut key: u32) {
         loop {
             let Active { request, number, not_before, follower, .. } = self.active[key];
@@ -356,7 +357,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Dependent<I> {
         active.blockers == 0
     }
 
-    /// Unblocks the requests in the list from `edge` on, because the event that they wait for
+    /// Unblocks the requests in the list starting at `edge`, because the event that they wait for
     /// happened at `now`.
     fn let_go(&mut self, mut edge: u32, now: Nanos) {
         while edge != NONE {

@@ -92,8 +92,9 @@ impl Gaps {
         })
     }
 
-    /// Returns one of every `by` stretches of 512 requests, spread over the whole trace and set a
-    /// day apart. Counting them gives an estimate for the whole trace at a fraction of the work.
+    /// Returns one of every `by` stretches of 512 requests, from the whole trace, with gaps of a
+    /// day between stretches. Counting these requests gives an estimate for the whole trace with a
+    /// fraction of the work.
     pub fn thinned(&self, by: usize) -> Gaps {
         const STRETCH: usize = 512;
         const APART: u64 = 86_400_000_000_000;

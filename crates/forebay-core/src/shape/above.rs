@@ -25,7 +25,7 @@ pub struct Above<R, P> {
 impl<R: Recombine, P: Policy> Above<R, P> {
     /// Creates a shaper above a stack. The shaper must not require servers of its own.
     pub fn new(shaper: Shaper<R>, beneath: P) -> Above<R, P> {
-        debug_assert!(shaper.servers().is_empty(), "a stack is no server of constant rate");
+        debug_assert!(shaper.servers().is_empty(), "a stack is not a server of constant rate");
         Above { shaper, beneath, sent: Slab::default(), answered: Finished::new() }
     }
 

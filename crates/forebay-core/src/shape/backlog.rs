@@ -52,7 +52,7 @@ impl Backlog {
         Some(self.pending[*key].admitted)
     }
 
-    /// Does the same, on the clock with which rates are counted.
+    /// Like [`Backlog::first_arrival`], but returns the time on the clock that counts rates.
     #[inline]
     pub fn first_paced(&self, class: usize) -> Option<Nanos> {
         let key = self.queues.get(class)?.front()?;
@@ -69,8 +69,8 @@ impl Backlog {
         })
     }
 
-    /// Returns the operation of the next I/O of `class`, and how many bytes are left of its
-    /// request.
+    /// Returns the operation of the next I/O of `class`, and how many bytes of its request have not
+    /// been sent.
     #[inline]
     pub(super) fn first_left(&self, class: usize) -> Option<(Op, u32)> {
         let pending = &self.pending[*self.queues.get(class)?.front()?];
@@ -139,8 +139,8 @@ impl Backlog {
         }
     }
 
-    /// Moves the first request of `class`, which must exist, to the class `to`, as if it arrived now. No
-    /// request may wait in `to`, because its queue is in order of arrival.
+    /// Moves the first request of `class`, which must exist, to the class `to`, as if it arrived
+    /// now. No request may wait in `to`, because its queue is in order of arrival.
     pub(super) fn promote(&mut self, at: Moment, class: usize, to: usize) {
         let key = self.queues[class].pop_front().unwrap_or_default();
         let pending = &mut self.pending[key];
@@ -169,7 +169,7 @@ impl Backlog {
         self.send_part(key, len_max, false)
     }
 
-    /// Does the same, but also splits trims if `cuts_trims`.
+    /// Like [`Backlog::send`], but also splits trims if `cuts_trims` is set.
     fn send_part(&mut self, key: u32, len_max: u32, cuts_trims: bool) -> (Request, bool) {
         let pending = &mut self.pending[key];
         pending.parts += 1;

@@ -9,9 +9,9 @@
 //! a byte costs [`BYTE_PS`].
 //!
 //! **The window** limits device time, not the number of I/Os: a promised I/O that arrives now must
-//! be finished in time although everything at the device precedes it. An I/O may enter only if each
+//! complete in time although everything at the device precedes it. An I/O may enter only if each
 //! promised I/O at the device with an earlier deadline is still in time if it is served last.
-//! Unpromised I/Os must also leave the device early enough for promised ones to come; see
+//! Unpromised I/Os must also complete early enough for promised I/Os that arrive later; see
 //! [`DeviceTime::has_room`].
 //!
 //! While promised I/Os are at the device, unpromised ones get only what the promises leave: the
@@ -19,23 +19,24 @@
 //! promised I/Os that arrive later.
 //!
 //! The *tail* is the excess of the actual time of promised I/Os at the device over the estimate: a
-//! peak that rises quickly and decays slowly. The window is shortened by the tail. But what promised
-//! I/Os exceed even without others beside them is no reason to hold others back: on account of that,
-//! at most three quarters of the window are taken. If a promised I/O is overdue by as much time as it
-//! had, others are no longer held back for it, because a device may never answer it.
+//! peak that rises quickly and decays slowly. The window is shortened by the tail. The excess that
+//! also occurs while no unpromised I/Os are at the device cannot be avoided by holding these back,
+//! so it shortens the window by at most three quarters. If a promised I/O is overdue by as much
+//! time as it was allowed to take, other I/Os are no longer held back for it, because a device may
+//! never answer it.
 //!
-//! **Deferred work** of drives with a write cache is *owed*, and other I/Os wait until it has been paid
-//! ([`deferred`]).
+//! **Deferred work** of drives with a write cache is *owed*, and other I/Os wait until it has been
+//! paid ([`deferred`]).
 //!
-//! **A wrong capacity.** If the device is slower than the capacity says, small I/Os take longer than a
-//! unit. Their actual time is measured in periods that have no others, and in which the device was
-//! never idle, because a client that sends one request at a time says nothing about the rate. It replaces the unit where
-//! streams are charged for what they used and where the costs of longer I/Os are learned. Otherwise
-//! longer I/Os would be charged for the time of small ones, and their streams would starve.
-//! Promises still count units.
+//! **A wrong capacity.** If the device is slower than the configured capacity, small I/Os take
+//! longer than a unit. Their actual time is measured in periods in which there are only small I/Os
+//! and the device is never idle; a client that sends one request at a time does not reveal the
+//! rate. The measured time replaces the unit when streams are charged and when the costs of longer
+//! I/Os are learned. Otherwise longer I/Os would be charged for the time of small ones, and their
+//! streams would starve. Promises still count units.
 //!
 //! Departure: Fahrrad charges the measured time of each I/O. A drive that reorders I/Os does not
-//! show that time, so I/Os are charged estimates, which completions correct.
+//! reveal that time, so streams are charged estimates, which completions correct.
 //!
 //! Invariant: if the device is empty and nothing is owed, any I/O may enter.
 
@@ -43,7 +44,8 @@ mod deferred;
 
 use crate::contract::{Nanos, Op, Request, RequestId};
 
-/// The assumed time per byte, in picoseconds, until I/Os of that size have been seen (100 MB/s).
+/// The time per byte, in picoseconds, that is assumed until I/Os of that size have been measured
+/// (100 MB/s).
 const BYTE_PS: u64 = 10_000;
 /// The number of size classes: up to 4 KiB, up to 8 KiB, and so on; the last class is unbounded.
 const SIZES: usize = 15;
@@ -61,7 +63,7 @@ const RISE: u64 = 2;
 const DECAY: u64 = 128;
 /// The number of shortest bounds within which the owed share shrinks to zero.
 const OWED_BOUNDS: u64 = 500;
-/// How much more slowly the owed share shrinks near one at which promised I/Os took too long.
+/// How much more slowly the owed share shrinks near a share at which promised I/Os took too long.
 const CAREFUL: u64 = 16;
 /// The minimum length of a part of a long request.
 const PART_LEAST_BYTES: u32 = 64 << 10;
@@ -69,8 +71,8 @@ const PART_LEAST_BYTES: u32 = 64 << 10;
 /// A device that is empty for more than 1 / `IDLE` of a unit is idle.
 const IDLE: u64 = 16;
 
-/// Without promises, others are held back for an I/O that has been at the device for more than
-/// `STARVES_WINDOWS` windows, until it has been there for `STARVED_WINDOWS`.
+/// Without promises, an I/O that has been at the device for more than `STARVES_WINDOWS` windows
+/// holds other I/Os back, until it has been there for `STARVED_WINDOWS`.
 const STARVES_WINDOWS: u64 = 2;
 const STARVED_WINDOWS: u64 = 20;
 /// The maximum length of a part of a trim.
@@ -119,7 +121,7 @@ struct InDevice {
     deadline: Option<Nanos>,
     /// When the I/O completes if it is served after all I/Os that have entered so far.
     expected: Nanos,
-    /// Whether unpromised I/Os have been at the device at the same time.
+    /// Whether there were unpromised I/Os at the device at the same time.
     has_others: bool,
 }
 
@@ -128,13 +130,13 @@ impl InDevice {
         self.class / SIZES == kind_of(Op::Write)
     }
 
-    /// Returns when others are no longer held back for the I/O: when it is overdue by as much time
-    /// as it had.
+    /// Returns when the I/O stops holding others back: when it is overdue by as much time as it was
+    /// allowed to take.
     fn gives_up_at(&self) -> Option<Nanos> {
         self.deadline.map(|due| due + (due - self.issued))
     }
 
-    /// Returns whether a drive that reorders I/Os has passed over this one for too long.
+    /// Returns whether a drive that reorders I/Os has passed over this I/O for too long.
     fn starves(&self, now: Nanos, window: Nanos) -> bool {
         let since = self.issued + Nanos(window.0.saturating_mul(STARVES_WINDOWS));
         since < now && now <= self.starves_until(window)
@@ -179,7 +181,7 @@ pub(super) struct DeviceTime {
     is_unit_known: bool,
     /// The measured time of a small I/O, at least a unit.
     small: Nanos,
-    /// The cost of an I/O of each class; `None` until one has been seen.
+    /// The cost of an I/O of each class; `None` until an I/O of the class has been measured.
     costs: [Option<Nanos>; SIZES * KINDS],
     /// The number of I/Os that completed in this period, by class and in total; the sum of their
     /// costs; and the time that the device was busy.
@@ -190,19 +192,20 @@ pub(super) struct DeviceTime {
     /// Whether the device was idle in this period.
     was_idle: bool,
     inside: Vec<InDevice>,
-    /// The total cost of the I/Os at the device, and that of unpromised ones.
+    /// The total cost of all I/Os at the device, and of the unpromised ones among them.
     work: Nanos,
     unpromised: Nanos,
-    /// The excess of promised I/Os, and of those that had no unpromised ones beside them.
+    /// How much longer than expected promised I/Os took recently, and the same for those that were
+    /// at the device without unpromised I/Os.
     tail: Peak,
     alone: Peak,
     last_end: Nanos,
-    /// What the promises leave: a share of the time, and the corresponding part of the shortest
-    /// bound.
+    /// The capacity that promises leave: a share of the time, and the corresponding part of the
+    /// shortest bound.
     spare: Share,
     surplus: Nanos,
-    /// The number of promised I/Os at the device; since when there have been any; and the cost of
-    /// unpromised I/Os that have been at the device since then.
+    /// The number of promised I/Os at the device, the time since which there have been any, and the
+    /// cost of unpromised I/Os that have been at the device since then.
     promised: u32,
     promised_since: Nanos,
     beside: Nanos,
@@ -211,11 +214,11 @@ pub(super) struct DeviceTime {
     owed: Nanos,
     owed_promised: Nanos,
     owed_since: Nanos,
-    /// When a promised I/O last took too long, and for how long this has consequences.
+    /// When a promised I/O last took too long, and how long this has an effect.
     disturbed: Option<Nanos>,
     owed_for: Nanos,
-    /// The share from which the owed share shrinks slowly, and whether writes have been deferred since
-    /// the last disturbance.
+    /// The share below which the owed share shrinks slowly, and whether writes have been deferred
+    /// since the last disturbance.
     careful: Share,
     has_deferred: bool,
     /// The shortest promised bound.
@@ -235,7 +238,7 @@ fn class_of(op: Op, len: u32) -> usize {
     kind_of(op) * SIZES + size.min(SIZES - 1)
 }
 
-/// Returns whether I/Os of a class take one unit if the capacity is given.
+/// Returns whether I/Os of a class cost one unit if the capacity is given.
 fn is_small(class: usize) -> bool {
     class == class_of(Op::Read, SMALL_BYTES) || class == class_of(Op::Write, SMALL_BYTES)
 }
@@ -279,14 +282,15 @@ impl DeviceTime {
         self.is_unit_known && op.moves_data() && len <= SMALL_BYTES
     }
 
-    /// Returns what an I/O is charged for: its estimated time, with the measured time of small ones.
+    /// Returns what an I/O is charged for: its estimated time, with the measured time of small
+    /// ones.
     #[inline]
     pub(super) fn charge(&self, op: Op, len: u32) -> Nanos {
         if self.is_unit(op, len) { self.small } else { self.cost(op, len) }
     }
 
-    /// Returns the rates of small I/Os: according to the capacity, and measured. None if no capacity
-    /// is given.
+    /// Returns the rates of small I/Os: according to the capacity, and measured. None if no
+    /// capacity is given.
     pub(super) fn small_iops(&self) -> Option<(f64, f64)> {
         let iops = |each: Nanos| 1e9 / each.0.max(1) as f64;
         self.is_unit_known.then(|| (iops(self.unit), iops(self.small)))
@@ -356,7 +360,7 @@ impl DeviceTime {
         self.tail.most
     }
 
-    /// Returns the part of `window` that the tail leaves.
+    /// Returns the part of `window` that is left after the excess delay of promised I/Os.
     pub(super) fn shortened(&self, window: Nanos) -> Nanos {
         let others = self.tail.most - self.alone.most;
         (window - self.tail.most).max((window - others).min(Nanos(window.0 / 4)))
@@ -402,8 +406,8 @@ impl DeviceTime {
         self.leaves_others_in_time(now, cost, deadline, self.tail.most)
     }
 
-    /// Returns whether an I/O that has no room would have room if none had taken longer than
-    /// estimated.
+    /// Returns whether an I/O that is not admitted would be admitted if no I/O had taken longer
+    /// than estimated.
     pub(super) fn is_cautious(
         &self,
         now: Nanos,
@@ -417,8 +421,8 @@ impl DeviceTime {
             && self.leaves_others_in_time(now, cost, deadline, Nanos::ZERO)
     }
 
-    /// Returns whether the promised I/Os at the device are still in time if another one enters, and
-    /// the last one takes longer than estimated by `tail`.
+    /// Returns whether the promised I/Os at the device remain in time if another I/O enters and the
+    /// last one takes longer than estimated by `tail`.
     fn leaves_others_in_time(
         &self,
         now: Nanos,
@@ -449,7 +453,7 @@ impl DeviceTime {
         changes.filter(|at| *at > now).min()
     }
 
-    /// Returns when the first I/O at the device for which others are held back is given up.
+    /// Returns when the first I/O at the device that holds others back stops doing so.
     pub(super) fn given_up_at(&self, now: Nanos, window: Nanos) -> Option<Nanos> {
         let promised = self.inside.iter().filter(|io| !io.is_given_up(now));
         let promised = promised.filter_map(InDevice::gives_up_at);
@@ -458,13 +462,13 @@ impl DeviceTime {
         promised.chain(starving).min().map(|at| at + Nanos(1))
     }
 
-    /// Returns when an unpromised I/O of `cost` may enter if nothing else happens; [`Nanos::MAX`]
-    /// if another I/O must complete first.
+    /// Returns when an unpromised I/O of `cost` may enter, provided that no other event occurs;
+    /// [`Nanos::MAX`] if another I/O must complete first.
     pub(super) fn room_at(&self, now: Nanos, op: Op, cost: Nanos, window: Nanos) -> Nanos {
         self.room_within(now, op, cost, self.shortened(window))
     }
 
-    /// Does the same for a window that is not shortened.
+    /// Like [`DeviceTime::room_at`], but for a window that is not shortened.
     fn room_within(&self, now: Nanos, op: Op, cost: Nanos, window: Nanos) -> Nanos {
         if self.inside.iter().any(|io| io.deadline.is_some() && !io.is_given_up(now)) {
             let left = self.surplus + self.spare.of(now - self.promised_since);
@@ -568,7 +572,7 @@ impl DeviceTime {
         self.was_idle = false;
     }
 
-    /// Measures small I/Os at the end of a period without others. One stall does not make them
+    /// Measures small I/Os at the end of a period without others. A single stall does not make them
     /// expensive.
     fn measure_small(&mut self) {
         let took = Nanos(self.busy.0 / u64::from(self.left_all.max(1)));

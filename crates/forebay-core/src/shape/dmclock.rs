@@ -33,7 +33,7 @@ pub struct Share {
 /// The tags of a stream's next request, before its arrival time is taken into account.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// Whether the stream has read or written anything.
+    /// Whether the stream has issued reads or writes.
     came: bool,
     reservation_span: u128,
     limit_span: u128,

@@ -32,7 +32,7 @@ pub trait Order {
 pub struct FairQueue<O> {
     tiers: Classes,
     flows: Flows,
-    /// The sum of all weights, which are rates.
+    /// The sum of all weights, which are given as rates.
     sum_iops: u64,
     order: PhantomData<O>,
 }
@@ -99,7 +99,7 @@ impl<O: Order> Recombine for FairQueue<O> {
         Some(class)
     }
 
-    /// Returns the sum of all rates. A tier has the same share of the server at any pace.
+    /// Returns the sum of all rates. The tiers' shares of the server do not depend on the pace.
     fn capacity(&self) -> Capacity {
         Capacity { scaled_iops: self.sum_iops, fixed_iops: 0 }
     }

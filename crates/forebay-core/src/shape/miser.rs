@@ -35,7 +35,7 @@ struct Tier {
     /// The number of requests added to and removed from the queue so far.
     arrived: u64,
     taken: u64,
-    /// The waiting requests with less slack than all later ones, as (number, slack + passed).
+    /// The waiting requests with less slack than all later ones, as (number, slack + `passed`).
     least: VecDeque<(u64, i64)>,
 }
 
@@ -76,10 +76,10 @@ pub enum Admission {
     /// Admits the requests that a server with only the tier's rate finishes in time, which is the
     /// maximum. Some may be late, because other requests are served in the meantime.
     Rate(Classes),
-    /// Admits a request if fewer requests of the tier are unfinished than it has places, as in the
-    /// source's listing. Fewer requests may be admitted, but none is late if the server completes
-    /// one more request within the bound than there are places, which delta-C = 1/bound ensures:
-    /// each request waits for at most the rest of a service plus one service per place.
+    /// Admits a request if the tier has fewer unfinished requests than places, as in the source's
+    /// listing. Fewer requests may be admitted, but none is late if the server completes one more
+    /// request within the bound than there are places, which delta-C = 1/bound ensures: each
+    /// request waits for at most the rest of a service plus one service per place.
     Length,
 }
 

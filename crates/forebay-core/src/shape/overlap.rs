@@ -151,8 +151,8 @@ impl Overlaps {
         }
     }
 
-    /// Returns the highest class of the requests that `request`, which has just arrived, must wait
-    /// for. No class is above `last`.
+    /// Returns the highest class among the requests that the newly arrived `request` must wait for.
+    /// No class is above `last`.
     pub(super) fn highest_class(
         &self,
         request: &Request,

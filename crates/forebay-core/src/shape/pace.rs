@@ -13,10 +13,10 @@
 //! requests are late, the margin grows by one sixteenth; a period without too many late requests
 //! reduces it by 1/128. Requests promised before the pace was lowered do not count.
 //!
-//! The window may be full because the shaper is *cautious*: some requests took long, so it lets in less
-//! than it would otherwise. The rate is then that of the few requests at the server. It counts as if
-//! there had been as many as in earlier measurements, but not more than these have found; lower rates
-//! for the same number still count.
+//! The window may be full because the shaper is *cautious*: some requests took long, so it lets in
+//! less than it would otherwise. The rate is then that of the few requests at the server. The rate
+//! is therefore extrapolated to the number of requests in earlier measurements, but not beyond the
+//! rate found then; lower rates with the same number of requests are used as they are.
 //!
 //! Old measurements lose weight: the assumed rate rises by one sixteenth with each period in which
 //! the window was full for less than half of the time.
@@ -41,16 +41,16 @@ const PERIOD_LEAST: Nanos = Nanos::from_millis(50);
 const PERIOD_MOST: Nanos = Nanos::from_millis(1000);
 /// The minimum number of requests over which a rate is measured.
 const MEASURED_LEAST: u64 = 16;
-/// Divides the pace, or the margin's rest, to get the size of one step.
+/// The pace, or the remainder of the margin, divided by this number is the size of one step.
 const STEP: u64 = 16;
 /// Each period without too many late requests increases the share that the margin leaves by 1 /
 /// `EASE` of itself.
 const EASE: u64 = 128;
-/// The share that the widest margin leaves.
+/// The share of the rate that remains at the widest margin.
 const LEFT_LEAST: u64 = Pace::ONE.0 / 100;
 /// The pace changes only if the permitted one differs by more than 1 / `DEAD_BAND` of it.
 const DEAD_BAND: u64 = 32;
-/// Too many requests are late if more than one in `LATE_ONE_IN` is.
+/// A period has too many late requests if more than one in `LATE_ONE_IN` is late.
 const LATE_ONE_IN: u64 = 100;
 
 /// The speed of the clock with which rates are counted.
@@ -93,7 +93,7 @@ pub struct Moment {
     pub now: Nanos,
     /// The time on the paced clock.
     pub paced: Nanos,
-    /// The current pace of that clock.
+    /// The current pace of the clock.
     pub pace: Pace,
 }
 
@@ -105,9 +105,9 @@ impl Moment {
     }
 
     /// Returns whether `rtt` admits a request of `units` whose class has `waiting` requests. The
-    /// bound is a duration of actual time, so it is shorter on a slower clock. On such a clock the
-    /// length of the queue is limited too, because requests promised at a faster pace are still
-    /// waiting.
+    /// bound is a duration of actual time, so it is shorter on a slower clock. On a slower clock,
+    /// the length of the queue is limited too, because requests that were promised at a faster pace
+    /// may still be waiting.
     #[inline]
     pub(super) fn admits(self, rtt: &mut Rtt, units: u64, waiting: usize) -> bool {
         let within = self.pace.of(rtt.within().0);
@@ -118,7 +118,7 @@ impl Moment {
         (waiting as u128) < places && rtt.admit_within(self.paced, Nanos(within), units)
     }
 
-    /// Returns the first tier from `least` on that admits a request.
+    /// Returns the first tier, at or after `least`, that admits a request.
     #[inline]
     pub(super) fn admit(
         self,
@@ -133,7 +133,8 @@ impl Moment {
 /// The server capacity that a shaper needs to keep its promises at a pace of 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capacity {
-    /// The part that shrinks with the pace, in requests per second; 0 if there are no promises.
+    /// The part that is proportional to the pace, in requests per second; 0 if there are no
+    /// promises.
     pub scaled_iops: u64,
     /// The part that does not depend on the pace, in requests per second.
     pub fixed_iops: u64,
@@ -153,7 +154,7 @@ pub struct Following {
 pub(super) struct Full {
     /// The number of requests at the server.
     pub(super) inside: u32,
-    /// Whether more would be let in if no request had taken longer than expected.
+    /// Whether more requests would be admitted if no request had taken longer than expected.
     pub(super) is_cautious: bool,
 }
 
@@ -167,7 +168,8 @@ pub(super) struct Follower {
     clock: u128,
     clock_at: Nanos,
     begun: Nanos,
-    /// Since when the window has been full and how, and for how long it was full in this period.
+    /// Since when and in which way the window has been full, and for how long it was full in this
+    /// period.
     full_since: Option<(Nanos, Full)>,
     full: Nanos,
     /// Since the last measurement: how long the window has been full, how much of that because of
@@ -188,7 +190,7 @@ pub(super) struct Follower {
     /// The share of the rate that the margin leaves, in units of 1 / `Pace::ONE`.
     left: u64,
     lowered_at: Nanos,
-    /// The number of requests that were due in this period, and how many of them were late.
+    /// The number of requests that were due in this period, and how many of those were late.
     due: u64,
     late: u64,
     slowest: Pace,
@@ -378,7 +380,7 @@ mod tests {
 
     const FOLLOWING: Following = Following { least: Pace(1 << 12), most: Pace::ONE };
 
-    /// Serves `count` requests at `iops` from `at` on, with a window that is always full.
+    /// Serves `count` requests at `iops` starting at `at`, with a window that is always full.
     fn serve(follower: &mut Follower, at: Nanos, iops: u64, count: u64, is_late: bool) -> Nanos {
         let capacity = || Capacity { scaled_iops: 300, fixed_iops: 100 };
         let end = |nth: u64| Nanos(at.0 + nth * 1_000_000_000 / iops);

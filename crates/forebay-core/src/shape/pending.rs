@@ -28,7 +28,7 @@ pub(super) struct Pending {
 /// The preflush of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preflush {
-    /// The write has no preflush, or it is complete.
+    /// The write has no preflush, or its preflush is complete.
     None,
     Due,
     UnderWay,

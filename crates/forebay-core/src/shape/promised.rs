@@ -15,22 +15,24 @@
 //! one request per shortest bound, if all requests take one unit. If each stream were served at its
 //! own rate alone, all would be in time. Some preemptive order on one server of the total rate
 //! therefore keeps all bounds, and so does preemptive earliest deadline first. Without preemption,
-//! one additional request may be in the way, which the surplus serves within the shortest bound.
+//! at most one additional request is served first, and the surplus serves it within the shortest
+//! bound.
 //!
-//! **Clients of one tenant.** If streams share promises, stream `s` is a client of tenant `s` modulo the
-//! number of promises. A tenant has one RTT, and one share of the rest. Its clients share both by start
-//! tags of their own, which count kept requests too. A client that only has requests beyond the promise
-//! and has received [`BEHIND_UNITS`] less than another client of its tenant is *behind*: its first
-//! request is kept as soon as RTT has room, with the bound counted from then on, and requests of clients
-//! that are ahead of it are not kept before. If RTT is idle although requests of several clients wait
-//! beyond the promise, one of them is kept too. A tenant with one client keeps exactly what RTT admits;
-//! one with several clients keeps no less than if one client sent all requests, if all take one unit:
-//! each of these requests takes the place of at most one that RTT would admit later.
-//! The layer below sees tenants as streams.
+//! **Clients of one tenant.** If streams share promises, stream `s` is a client of tenant `s` modulo
+//! the number of promises. A tenant has one RTT, and one share of the remaining capacity. Its
+//! clients share both by their own start tags, which also count kept requests. A client is *behind*
+//! if all of its requests are beyond the promise and it has received [`BEHIND_UNITS`] less than
+//! another client of its tenant. Its first request is kept as soon as RTT can admit it, with the
+//! bound counted from then on, and until then no request of a client ahead of it is kept. If RTT is
+//! idle although requests of several clients wait beyond the promise, one of them is kept too. For
+//! a tenant with one client, exactly the requests that RTT admits are kept. For a tenant with
+//! several clients, no fewer are kept than if one client sent all requests, provided that each
+//! takes one unit: each of these requests takes the place of at most one that RTT would admit
+//! later. The layer below treats tenants as streams.
 //!
 //! **The window.** By the same argument, other I/Os may occupy the device for the part of the
-//! shortest bound that the promises leave: `delta (1 - sum of rates / capacity) / 2`. Without promises,
-//! it is [`WINDOW_WITHOUT_PROMISES`].
+//! shortest bound that the promises leave: `delta (1 - sum of rates / capacity) / 2`. Without
+//! promises, it is [`WINDOW_WITHOUT_PROMISES`].
 //!
 //! Departures: with unequal costs, RTT is no longer optimal; shares of the unpromised requests do
 //! not consider reservations; streams are found by a linear scan of those that wait.
@@ -59,25 +61,26 @@ pub struct Promise {
 #[derive(Clone, Debug)]
 struct Tenant {
     promise: Promise,
-    /// Whether the tenant has read or written anything.
+    /// Whether the tenant has issued reads or writes.
     came: bool,
     /// The virtual start of the next request without a promise.
     share: u128,
-    /// The virtual time by which its clients share.
+    /// The virtual time that determines the shares of the tenant's clients.
     clients_time: u128,
     received: Received,
 }
 
-/// A client is behind if another client of its tenant has received this many small requests more.
+/// A client is behind if another client of its tenant has received at least this many more small
+/// requests.
 const BEHIND_UNITS: u128 = 4;
 
-/// The share that one nanosecond of device time uses at weight 1.
+/// The share consumed by one nanosecond of device time at weight 1.
 const SPAN: u128 = 1 << 32;
 
 /// The I/O that was chosen to enter the device next.
 #[derive(Clone, Copy, Debug)]
 struct Chosen {
-    /// What its stream is charged for.
+    /// The device time that the stream is charged for the I/O.
     charge: Nanos,
     deadline: Option<Nanos>,
 }
@@ -90,9 +93,11 @@ pub struct Promised {
     /// Whether streams share the promises.
     is_shared: bool,
     tenants: Vec<Tenant>,
-    /// The virtual start of each client's next request among those of its tenant.
+    /// The virtual start of each client's next request, relative to the other clients of its
+    /// tenant.
     clients: Vec<u128>,
-    /// The clients with waiting kept requests, and those with other waiting requests.
+    /// The clients with waiting requests that the promise covers, and those with other waiting
+    /// requests.
     kept: Vec<usize>,
     rest: Vec<usize>,
     /// The tenants with a promise beyond which requests wait, and the time of the last call.
@@ -107,7 +112,8 @@ pub struct Promised {
     wakeup: Option<Nanos>,
 }
 
-/// Returns the class of a client's kept requests. The class of its other requests is one higher.
+/// Returns the class of the client's requests that the promise covers. The class of its other
+/// requests is one higher.
 #[inline]
 fn class_of(client: usize) -> usize {
     2 * client
@@ -116,8 +122,8 @@ fn class_of(client: usize) -> usize {
 impl Promised {
     /// Creates a shaper with `promises[i]` for stream `i`. The last promise applies to each later
     /// stream separately, unless streams share promises; there must be at least one promise. The
-    /// server completes `delta_c_iops` small requests per second in addition to the promised ones, by
-    /// default one per shortest bound.
+    /// server completes `delta_c_iops` small requests per second in addition to the promised ones,
+    /// by default one per shortest bound.
     pub fn new(promises: Vec<Promise>, delta_c_iops: Option<u64>, is_shared: bool) -> Promised {
         let mut promised = Promised {
             promises,
@@ -165,19 +171,19 @@ impl Promised {
         self.reserve();
     }
 
-    /// Returns the number of waiting kept requests of a tenant.
+    /// Returns the number of a tenant's waiting requests that the promise covers.
     fn waiting_kept(&self, tenant: usize, backlog: &Backlog) -> usize {
         let clients = self.kept.iter().filter(|client| self.tenant_of(**client) == tenant);
         clients.map(|client| backlog.waiting(class_of(*client))).sum()
     }
 
-    /// Returns whether requests of a tenant wait that are not kept.
+    /// Returns whether a tenant has waiting requests that the promise does not cover.
     fn has_rest(&self, tenant: usize, backlog: &Backlog) -> bool {
         let mut clients = self.rest.iter().filter(|client| self.tenant_of(**client) == tenant);
         clients.any(|client| backlog.waiting(class_of(*client) + 1) > 0)
     }
 
-    /// Records that no requests of tenants wait any more, if that is so.
+    /// Records the end of the wait of each tenant that has no waiting requests.
     fn end_waits(&mut self, now: Nanos, backlog: &Backlog) {
         for place in (0..self.waiting.len()).rev() {
             let tenant = self.waiting[place];
@@ -194,7 +200,8 @@ impl Promised {
         backlog.waiting(class) > 0 || backlog.waiting(class + 1) > 0
     }
 
-    /// Lets a client that had no requests waiting start where the last waiting client of its tenant is.
+    /// Makes a client that had no requests waiting resume at the virtual time of its tenant's last
+    /// waiting client.
     fn resume(&mut self, client: usize, backlog: &Backlog) {
         if self.is_waiting(client, backlog) {
             return;
@@ -221,8 +228,8 @@ impl Promised {
         self.clients[client] + behind <= self.tenants[self.tenant_of(client)].clients_time
     }
 
-    /// Returns the units of the first request of a client that only has requests beyond the promise, if
-    /// the promise can cover it.
+    /// Returns the units of the first request of a client that only has requests beyond the
+    /// promise, if the promise can cover it.
     fn units_beyond(&self, at: Moment, client: usize, backlog: &Backlog) -> Option<u64> {
         let class = class_of(client);
         if backlog.waiting(class) > 0 || !backlog.is_ready(class + 1) {
@@ -234,7 +241,7 @@ impl Promised {
         at.admits(&mut unused, units, 0).then_some(units)
     }
 
-    /// Returns whether a client of the same tenant that is behind comes before this one.
+    /// Returns whether this client must wait for another client of its tenant that is behind.
     fn gives_way(&self, at: Moment, client: usize, backlog: &Backlog) -> bool {
         let tenant = self.tenant_of(client);
         let mut others = self.rest.iter().copied().filter(|other| {
@@ -245,8 +252,8 @@ impl Promised {
         others.any(|other| self.units_beyond(at, other, backlog).is_some())
     }
 
-    /// Returns whether a tenant does not use its promise although requests of several clients wait
-    /// beyond it.
+    /// Returns whether a tenant does not use up its promise although requests of several of its
+    /// clients wait outside the promise.
     fn is_unused(&self, at: Moment, tenant: usize, backlog: &Backlog) -> bool {
         let kept = self.tenants[tenant].promise.kept;
         let waits = |client: &&usize| {
@@ -281,7 +288,7 @@ impl Promised {
         (op, self.device.part_bytes(op, left, self.window))
     }
 
-    /// Returns the client whose kept request has the earliest deadline, and that deadline.
+    /// Returns the client whose covered request has the earliest deadline, and that deadline.
     fn first_due(&self, backlog: &Backlog) -> Option<(Nanos, usize)> {
         let due = |client: usize| {
             let kept = self.tenants[self.tenant_of(client)].promise.kept;
@@ -476,8 +483,8 @@ impl Recombine for Promised {
         class % 2
     }
 
-    /// Returns the sum of the promised rates of all tenants that have read or written, plus one
-    /// request per shortest bound.
+    /// Returns the sum of the promised rates of all tenants that have issued reads or writes, plus
+    /// one request per shortest bound.
     fn capacity(&self) -> Capacity {
         let came = || self.tenants.iter().filter(|tenant| tenant.came);
         let kept = || came().filter_map(|tenant| tenant.promise.kept);

@@ -15,7 +15,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// Creates a shaper with a class for each of `tiers` and one for the rest.
+    /// Creates a shaper with a class for each of `tiers` and one for the remaining requests.
     pub fn new(tiers: Classes) -> Split {
         Split { tiers }
     }

@@ -3,21 +3,22 @@
 //!
 //! Clients see one lane of [`Geometry::capacity_bytes`]. A *unit* has a few data chunks (four of 64
 //! KiB in the paper) and a [`Level`], which determines its *roles*: data chunks, copies and
-//! parities. A table says which *cell* of which drive holds each role. A *job* serves the requests
-//! for a unit: it reads some roles, reconstructs lost ones from the others, and writes some roles.
+//! parities. A table records which *cell* of which drive holds each role. A *job* serves the
+//! requests for a unit: it reads some roles, reconstructs lost ones from the others, and writes
+//! some roles.
 //!
 //! There is no write hole. A role is rewritten in a fresh cell ([`Update::Fresh`]). The unit's new
-//! places count as soon as a record names them. Records are written after a flush of all drives
-//! ([`commit`]), so that after a power cut, units are as the last record says. Each cell ends with
-//! a trailer that names its content and contains a checksum of each block; the table holds 24 bits
-//! of the trailer's own checksum. So rot and lost writes are detected when a chunk is read, and
-//! repaired from redundancy. The paper's array writes in place ([`Update::InPlace`]) and has
-//! neither.
+//! places take effect as soon as a record names them. Records are written after a flush of all
+//! drives ([`commit`]), so that after a power cut, the units are in the state of the last record.
+//! Each cell ends with a trailer that names its content and contains a checksum of each block; the
+//! table holds 24 bits of the trailer's own checksum. So rot and lost writes are detected when a
+//! chunk is read, and repaired from redundancy. The paper's array writes in place
+//! ([`Update::InPlace`]) and has neither.
 //!
 //! Invariants:
 //! - A cell that a durable or an upcoming state names is not written to. It becomes free when
-//!   nothing names it any more ([`ledger`]).
-//! - Data that a drive may have lost do not count ([`suspects`]).
+//!   nothing names it any longer ([`ledger`]).
+//! - Data that a drive may have lost is treated as lost ([`suspects`]).
 //! - A unit has one change at a time and no concurrent reads, unless writes in place change only
 //!   some of its rows ([`locks`]).
 //! - An answered write can be read back after any failures that its level tolerates.
@@ -144,7 +145,7 @@ enum Phase {
     },
     Opening(Box<Opening>),
     Ready,
-    /// Nothing valid was found, no drive accepts records any more, or no drive had space for the
+    /// Nothing valid was found, no drive accepts records any longer, or no drive had space for the
     /// records of the opening.
     Failed(Fault),
 }
@@ -162,7 +163,7 @@ pub struct Array {
     drives: Drives,
     /// The durable state of the units, or their current state if the array writes in place.
     table: Table,
-    /// Changed units that are in no round yet.
+    /// Changed units that do not belong to a round yet.
     changed: BTreeMap<u64, Unit>,
     /// Units that the current round makes durable.
     round: BTreeMap<u64, Unit>,
@@ -198,8 +199,8 @@ pub struct Array {
     /// The jobs that wait until drives have space.
     full: full::Full,
     reads_only: bool,
-    /// By lane: whether its drive may join although no record names it. If `None`, any new drive
-    /// may.
+    /// By lane: whether the lane's drive may join although no record names the drive. If `None`,
+    /// any new drive may join.
     joining: Option<Vec<bool>>,
     counts: Counts,
     events: events::Events,
@@ -230,7 +231,7 @@ impl Array {
         self.geometry.update == Update::Fresh
     }
 
-    /// Returns a unit as a request finds it.
+    /// Returns the unit in the state that a new request sees.
     fn unit(&self, number: u64) -> Unit {
         let newer = self.changed.get(&number).or_else(|| self.round.get(&number));
         newer.copied().unwrap_or_else(|| self.table.get(number))
@@ -338,8 +339,8 @@ impl Array {
         }
     }
 
-    /// Returns what reads and writes of a unit lock: only what they touch, unless they may change
-    /// the unit's places.
+    /// Returns the range of a unit that reads and writes lock: only the part that they touch,
+    /// unless they may change the unit's places.
     fn grain(&self, number: u64) -> Grain {
         let unit = self.unit(number);
         let Some(level) = unit.level.filter(|_| !self.is_fresh()) else { return Grain::Unit };
@@ -423,7 +424,8 @@ impl Placement for Array {
 
     fn figures(&self) -> Vec<Figure> {
         let counts = &self.counts;
-        // By how much a rule's cost exceeded the cost of an optimal rule that knows all requests.
+        // The regret is the excess of the rule's cost over the cost of an optimal rule that knows
+        // all requests in advance.
         let regret = self.adapting.as_ref().map(Adapting::regret_percent);
         let mut figures = vec![
             ("full_writes", counts.full_writes as f64),
@@ -460,7 +462,7 @@ impl Placement for Array {
     }
 }
 
-/// Returns an I/O that belongs to no client's request.
+/// Returns an I/O that does not belong to a client's request.
 fn nobodys(lane: usize, op: Op, offset: u64, len: u32, bytes: Bytes, token: u64) -> Planned {
     let (owner, stream, flags) = (Owner::Background, BACKGROUND, Flags::NONE);
     Planned { owner, lane: lane as u16, op, offset, len, bytes, stream, flags, token }

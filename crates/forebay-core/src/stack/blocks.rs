@@ -16,7 +16,7 @@ use crate::stack::placed::{Owner, Placement, Plan, Planned};
 
 use order::{Order, Span};
 
-/// A request with partial blocks, or a change that others may have to wait for.
+/// A request with partial blocks, or a change for which other requests may have to wait.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     client: u32,
@@ -36,7 +36,7 @@ struct Work {
 }
 
 impl Work {
-    /// Returns the blocks that the request changes, if it is a write or a trim.
+    /// Returns the blocks that the request changes; None if it is neither a write nor a trim.
     fn span(&self, block: u64) -> Option<Span> {
         let lane = self.request.lane;
         let begin = self.request.offset > self.first;

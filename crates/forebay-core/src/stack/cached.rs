@@ -80,7 +80,8 @@ pub struct CacheFigures {
     pub blocks_filled: u64,
     /// The number of dirty blocks written back to the disk.
     pub blocks_destaged: u64,
-    /// The number of blocks that bypassed the cache because too many were on their way to the disk.
+    /// The number of blocks that bypassed the cache because too many were being written to the
+    /// disk.
     pub blocks_past: u64,
     /// The number of blocks written.
     pub blocks_written: u64,
@@ -93,8 +94,8 @@ pub struct CacheFigures {
 /// number.
 const STEP_BITS: u32 = 8;
 const NOTHING: u64 = 0;
-/// Read from the disk; next, its whole blocks are copied to the flash, unless they were written
-/// since.
+/// Read from the disk. The next step copies its whole blocks to the flash, unless they have been
+/// written since.
 const FILL: u64 = 1;
 /// Write to the flash.
 const WRITTEN: u64 = 2;
@@ -129,10 +130,11 @@ struct Held {
 struct Leaving {
     key: u64,
     held: Held,
-    /// A number that distinguishes this eviction from earlier ones of the block.
+    /// A number that distinguishes this eviction from earlier evictions of the same block.
     serial: u64,
     begun: bool,
-    /// Whether the block is on the disk too, but keeps its place because the log still names it.
+    /// Whether the block is also on the disk, but keeps its place because the log still names that
+    /// place.
     copied: bool,
 }
 
@@ -205,7 +207,7 @@ pub struct Cached<C> {
 /// The part of a request that touches one block.
 #[derive(Clone, Copy)]
 struct Part {
-    /// The block number, and the disk's lane in the bits from [`KEY_BITS`] on.
+    /// The block number, and the disk's lane in the bits above it, starting at bit [`KEY_BITS`].
     key: u64,
     /// The first byte on the disk.
     offset: u64,
@@ -459,7 +461,7 @@ impl<C: Cache> Placement for Cached<C> {
                 self.draining.get_or_insert(0);
                 Ok(())
             }
-            VolumeOrder::Drain => Err("its disk has all data already".into()),
+            VolumeOrder::Drain => Err("all data is already on its disk".into()),
             _ => Err("it is a cache, expected a volume".into()),
         }
     }

@@ -50,9 +50,9 @@ pub trait Placement {
     /// request in it.
     fn ended(&mut self, _done: &Completion) {}
 
-    /// Offers `io` to the placement, because the policy of its lane suggests another device for it.
-    /// It consists of `parts`, which this placement planned. Returns whether the placement takes
-    /// it. If so, the placement must report its completion ([`Plan::diverted`]).
+    /// Offers `io`, which consists of `parts` that this placement planned, to the placement,
+    /// because the policy of its lane suggests another device for it. Returns whether the placement
+    /// accepts `io`. If so, the placement must report its completion ([`Plan::diverted`]).
     fn divert(&mut self, _io: &Request, _parts: &[Diverted], _plan: &mut Plan<'_>) -> bool {
         false
     }
@@ -107,7 +107,7 @@ pub trait Beneath: Policy {
     }
     /// Called when another device has started the request.
     fn gone(&mut self, _io: &Request) {}
-    /// Called if no other device has space for the request, which must be served here.
+    /// Called if no other device has space for the request, so that it must be served here.
     fn keep(&mut self, _io: &Request) {}
     /// Called if the request failed on the other device.
     fn back(&mut self, _cx: &mut Cx<'_>, _io: &Request) {}
@@ -261,7 +261,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         }
     }
 
-    /// Offers the next request that a policy below diverts to the placement. Returns whether there
+    /// Offers the next diverted request of a policy below to the placement. Returns whether there
     /// was one.
     fn divert(&mut self, cx: &mut Cx<'_>) -> bool {
         for place in 0..self.beneath.len() {

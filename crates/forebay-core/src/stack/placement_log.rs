@@ -16,7 +16,7 @@
 //! * a place that is named by a record, even by an outstanding one, is not used for anything else
 //!   ([`PlacementLog::is_named`]), until a record is durable that no longer names it;
 //! * a record that the flash refuses is written again unchanged, because it may have been written
-//!   after all. If that fails too, nothing becomes durable any more;
+//!   after all. If that fails too, nothing becomes durable any longer;
 //! * records are written one at a time, each durable before the next begins. After a power cut, all
 //!   valid records are therefore intact, except the last outstanding one;
 //! * each record also contains the next page of the table, so the ring of records is the complete
@@ -54,7 +54,7 @@ const FLUSH: u64 = 0;
 const WRITE: u64 = 1;
 const OPEN: u64 = 2;
 
-/// The name that a place should have according to the log's owner.
+/// The name that a place should get, according to the log's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// This name. The place will contain the block once all devices are flushed.
@@ -63,13 +63,13 @@ pub(crate) enum Wish {
     Later,
 }
 
-/// What the driver knows about a flash and its disk, which belong together.
+/// The driver's information about a flash and the disk that it belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pairing {
     /// A random number that was drawn when the flash was initialized, and is stored on both
     /// devices.
     pub pair: u128,
-    /// The number of a record that the flash is known to have; it may have newer ones.
+    /// The number of a record that the flash must contain; it may also contain newer ones.
     pub newest: u64,
     /// Whether to accept a flash whose newest record is damaged, using the previous record.
     pub is_forced: bool,
@@ -78,7 +78,7 @@ pub struct Pairing {
 /// The result of an I/O of the log.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Nothing that concerns the owner.
+    /// Nothing that the owner needs to handle.
     None,
     /// The table has been read, or could not be read.
     Opened(Outcome),
@@ -125,7 +125,7 @@ struct Round {
     tries: u32,
 }
 
-/// The place is queued because its name has changed, or may have.
+/// The place is queued because its name has or may have changed.
 const QUEUED: u8 = 1;
 /// The current round changes the name of the place.
 const UNDER_WAY: u8 = 2;
@@ -142,7 +142,7 @@ pub(crate) struct PlacementLog {
     is_forced: bool,
     /// The lane of the flash.
     flash: Lane,
-    /// The lowest bits of the tokens of its I/Os.
+    /// The lowest bits of the tokens of the log's I/Os.
     token: u64,
     phase: Phase,
     /// The number of the last durable record.
@@ -156,7 +156,7 @@ pub(crate) struct PlacementLog {
     waiters: Vec<(u32, Lane)>,
     /// Requests that arrived before the table was read.
     early: Vec<(u32, Request, Bytes)>,
-    /// Disks whose flush failed while no request waited for it.
+    /// Disks whose flush failed while no request was waiting for it.
     untold: Vec<(Lane, Fault)>,
     round: Option<Round>,
     records: u64,

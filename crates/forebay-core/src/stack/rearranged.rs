@@ -35,7 +35,7 @@ pub struct Rearrange {
     copying: Option<Copying>,
     /// Whether a step of the copying is outstanding.
     copies: bool,
-    /// Writes to the new positions that wait for the end of that step.
+    /// Writes to new positions that wait until the current step has ended.
     stalled: Vec<(u32, Request, Bytes)>,
     /// Whether the new positions are valid.
     holds: bool,
@@ -116,8 +116,8 @@ impl Rearrange {
         }
     }
 
-    /// Makes the new positions valid, if everything has been copied and no I/O to the old ones is
-    /// outstanding.
+    /// Makes the new positions valid once everything has been copied and no I/O to the old
+    /// positions is outstanding.
     fn settle(&mut self, plan: &mut Plan<'_>) {
         if self.under_way > 0 || !self.copying.as_ref().is_some_and(Copying::is_done) {
             return;

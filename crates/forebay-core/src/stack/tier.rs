@@ -43,7 +43,7 @@ pub(crate) use beneath::Tier;
 pub(crate) use migrate::MigrateConfig;
 pub(crate) use rolling::Rolling;
 
-/// Decides for an arriving request whether its write goes to the flash.
+/// Decides whether the write of an arriving request is sent to the flash.
 pub(crate) trait Choose {
     /// Returns whether a write goes to the flash. Called for every read and write, in order of
     /// arrival.
@@ -227,8 +227,8 @@ impl<C: Choose> Tiers<C> {
     }
 }
 
-/// Returns the part of `io` of `len` bytes from `offset` on, which is an offset on the device like
-/// that of `io`.
+/// Returns the part of `io` of `len` bytes starting at `offset`, which is an offset on the device
+/// like that of `io`.
 fn cut(io: &Planned, offset: u64, len: u32) -> Planned {
     io.part((offset - io.offset) as u32, len)
 }

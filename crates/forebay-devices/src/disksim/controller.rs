@@ -105,7 +105,7 @@ fn overheads(disk: &Params<'_>) -> Result<Overheads, LibparamError> {
         if ms * scale <= 1_000.0 {
             return Ok(Nanos::from_millis_f64(ms * scale));
         }
-        let what = format!("{key}: got {} ms in all, expected 1000 at most", ms * scale);
+        let what = format!("{key}: got {} ms in total, expected at most 1000", ms * scale);
         Err((disk.line_of(key), what))
     };
     let time = |key: &str| scaled(key, disk.time(key)?);

@@ -229,7 +229,7 @@ impl Parser<'_> {
                     self.take();
                 }
                 Some('}' | '=') => {
-                    let what = "got something else in a list, expected ',' or ']'";
+                    let what = "got an unexpected character in a list, expected ',' or ']'";
                     return Err((self.line, what.to_string()));
                 }
                 Some(_) => values.push(self.value(depth)?),

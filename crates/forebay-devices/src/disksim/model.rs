@@ -117,7 +117,8 @@ fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<[Nanos; 2], Libpa
 
 pub(super) fn list_unknown(params: &Params<'_>, without_effect: &[&str], notes: &mut Notes) {
     for Entry { key, value, line } in params.repeated() {
-        notes.push((*line, format!("{key} is given again; using its last value, {value}")));
+        notes
+            .push((*line, format!("{key} is given more than once; using the last value, {value}")));
     }
     for Entry { key, value, line } in params.unknown(without_effect) {
         notes.push((*line, format!("{key} = {value} is not modeled")));
@@ -206,7 +207,10 @@ fn measured(
         format!("{file}, line {}: {} ms over {} cylinders", point.line, point.ms, point.cylinders)
     };
     if let [only] = &points[..] {
-        notes.push((line, format!("{} is the only point: all seeks take this long", said(only))));
+        notes.push((
+            line,
+            format!("{} is the only point: all seeks have this duration", said(only)),
+        ));
     }
     if rise_of(&points).0.beyond_noise.is_some() {
         let out = outliers(&points);
@@ -267,7 +271,8 @@ fn distance(points: &[SeekPoint], rising: &[usize], index: usize) -> f64 {
 
 /// Returns the indices of the longest subsequence of points whose times do not decrease.
 fn longest_rise(points: &[SeekPoint]) -> Vec<usize> {
-    // For each length, the last point of the subsequence of that length that ends lowest.
+    // For each length, the last point of the subsequence of that length that ends with the lowest
+    // time.
     let mut tails: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(points.len());
     for (index, point) in points.iter().enumerate() {
@@ -340,7 +345,7 @@ fn equation(
     Ok(SeekSpec::Prefixed { first, rest: Box::new(rest) })
 }
 
-/// Reads the seek times over one to ten cylinders, with a note unless there are ten.
+/// Reads the seek times over one to ten cylinders. Adds a note unless there are ten of them.
 fn first_ten(mechanics: &Params<'_>, notes: &mut Notes) -> Result<Vec<f64>, LibparamError> {
     let key = "First ten seek times";
     let times = mechanics.numbers(key)?;

@@ -55,8 +55,8 @@ pub(super) fn points(text: &str, name: &str) -> Result<Vec<SeekPoint>, String> {
     Ok(points)
 }
 
-/// Parses a distance and a time. A third field is an error, because it may be the decimals of a time
-/// that was written with a comma.
+/// Parses a distance and a time. A third field is an error, because it may be the decimals of a
+/// time that was written with a comma.
 fn point(line: &str) -> Option<(u32, f64)> {
     let mut fields = line.split([',', ' ', '\t']).filter(|field| !field.is_empty());
     let distance: u32 = fields.next()?.parse().ok()?;

@@ -20,7 +20,7 @@ pub struct RowChecked {
     pub check: RowCheck,
 }
 
-/// The simulated time per row on a disk, which is as long as fio is told to run.
+/// The simulated time per row on a disk, which equals the run time in the fio job.
 const RUN: Nanos = Nanos::from_secs(60);
 /// The number of I/Os simulated per row on a solid-state drive or a volume.
 const IOS: u64 = 20_000;

@@ -2,7 +2,7 @@
 //! depth.
 //!
 //! A sweep yields few figures, so few parameters are fitted, one after another:
-//! - the seek times, from the mean and the 99th percentile at the least depth;
+//! - the seek times, from the mean and the 99th percentile at the lowest depth;
 //! - how many commands ahead of the arm the drive decides, from the depth at which the rate begins
 //!   to rise;
 //! - the catch margin, from how much the rate rises;
@@ -179,7 +179,7 @@ pub fn fit(rows: &[SweepRow], known: DiskFacts) -> Result<DiskFit, FitError> {
     Ok(fit)
 }
 
-/// Explains why the model may miss a row by far more than it misses any known disk.
+/// Explains why the model misses a row by far more than it misses rows of any known disk.
 fn unlike_a_disk(checks: &[RowCheck]) -> Option<String> {
     checks.iter().any(|check| check.iops_error().abs() > POOR_FIT).then(|| {
         "this is not one disk, or not a disk of this kind: there may be several drives, a \

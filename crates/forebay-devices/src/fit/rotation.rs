@@ -40,8 +40,8 @@ pub(super) fn overhead(
     revolution_ns: f64,
     media: impl Fn(u64) -> f64,
 ) -> Result<Figure, FitError> {
-    // The time that each gap takes to pass the head, and whether the next block was read without
-    // waiting for another revolution.
+    // How long each gap takes to pass the head, and whether the next block was read without waiting
+    // for another revolution.
     let mut tries: Vec<(f64, bool)> = pairs(logs)
         .filter_map(|(before, read)| {
             let gap = read.offset.checked_sub(before.offset + u64::from(before.len))?;

@@ -39,7 +39,7 @@ pub struct SsdFit {
     pub known: SsdFacts,
     /// The fitted parameters of reads.
     pub reads: Side,
-    /// The fitted parameters of writes, if any were measured.
+    /// The fitted parameters of writes; None if no writes were measured.
     pub writes: Option<Side>,
     /// The rate of the link in MB/s, and whether a row determined it.
     pub link_mb_per_s: (f64, bool),
@@ -49,7 +49,7 @@ pub struct SsdFit {
     pub written_mb_per_s: f64,
 }
 
-/// The largest I/Os whose rate depends on more than the link.
+/// The maximum size of I/Os whose rate depends on more than the link.
 const BLOCK_MAX: u32 = 128 << 10;
 /// The maximum number of reads per second of a SATA drive, whose link carries at most 600 MB/s.
 const SATA_IOPS_MAX: f64 = 130e3;
@@ -106,8 +106,8 @@ pub fn fit(sweep: &Sweep, known: SsdFacts) -> Result<SsdFit, FitError> {
 /// Errors of a 99th percentile above this share are reported.
 pub const P99_FAR_OFF: f64 = 0.5;
 
-/// Returns notes on a fit to `sweep`: rows that the model misses by far, and a missing row that would
-/// show whether the host sleeps. `checked` is the comparison of the fit with the sweep.
+/// Returns notes on a fit to `sweep`: rows that the model misses by far, and a missing row that
+/// would show whether the host sleeps. `checked` is the comparison of the fit with the sweep.
 pub fn notes(sweep: &Sweep, checked: &[RowChecked]) -> Vec<String> {
     let fitted = checked.iter().filter(|row| row.is_fitted);
     let missed = fitted.flat_map(|row| far_off(&row.check).into_iter().chain(p99_far_off(row)));

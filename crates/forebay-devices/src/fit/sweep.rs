@@ -128,7 +128,7 @@ impl Sweep {
         Sweep::of(files.into_iter().map(read), nothing)
     }
 
-    /// Parses files with the given contents. `whole` names all of them in messages.
+    /// Parses files with the given contents. `whole` is the name for all of them in messages.
     ///
     /// # Errors
     /// Fails if a file was not written by fio, if no file contains I/O, or if the files measure
@@ -145,8 +145,8 @@ impl Sweep {
             sweep.paths.push(path);
         }
         if found.is_empty() {
-            // If no row is left, report why the first one was ignored, because that is more
-            // helpful.
+            // If no row is left, report why the first one was ignored, because that is the most
+            // helpful message.
             let why = sweep.notes.first().map_or(String::new(), |note| format!(" ({note})"));
             let hint = if sweep.notes.is_empty() { HINT } else { HINT_UNUSABLE };
             return Err(FitError::Results {
@@ -160,7 +160,7 @@ impl Sweep {
             path: whole.clone(),
             got: format!("results of {one} and {other}"),
             expected: "those of one drive",
-            hint: "name only the files of one drive",
+            hint: "specify only the files of one drive",
         };
         if let Some(two) = drives::different(&sweep.targets) {
             return Err(of_two(two));
@@ -277,8 +277,8 @@ fn weighted(one: &SweepRow, share: f64, other: &SweepRow) -> SweepRow {
 
 /// Reduces the rows to one per operation, size and depth: the mean of those with the fewest jobs,
 /// because every job is another thread on the host. Fails with the names of two drives if repeated
-/// rows seem to be of different drives. Adds a note for rows whose rates differ. `order` is random or
-/// sequential.
+/// rows seem to be of different drives. Adds a note for rows whose rates differ. `order` is random
+/// or sequential.
 fn one_each(
     rows: Vec<FoundRow>,
     order: &str,
@@ -327,8 +327,8 @@ fn apart(mean: &SweepRow, rates: &[f64], order: &str) -> Option<String> {
     let near = mean.iops * (1.0 - REPEATS_APART)..=mean.iops * (1.0 + REPEATS_APART);
     (!near.contains(&least) || !near.contains(&most)).then(|| {
         format!(
-            "{order} {}: {} results from {least:.1} to {most:.1} IOPS; their mean is used, so name \
-             only the files of the results that count",
+            "{order} {}: {} results from {least:.1} to {most:.1} IOPS; their mean is used, so specify \
+             only the files with the results to use",
             named(mean),
             rates.len()
         )
@@ -356,7 +356,7 @@ fn files_in(folder: &Path, levels: u32, files: &mut Vec<PathBuf>) -> Result<(), 
                 path: folder.to_path_buf(),
                 got: format!("more than {FILES_MAX} files"),
                 expected: "one drive's results",
-                hint: "name only the files of one drive",
+                hint: "specify only the files of one drive",
             });
         }
     }

@@ -11,7 +11,7 @@ use super::{DriveFacts, Figure, FitError, Sample, robust};
 const BLOCKS_LEFT_OUT: usize = 2;
 /// The minimum number of blocks in a usable run.
 const BLOCKS_MIN: usize = 16;
-/// The least relative difference between the rates of neighboring zones.
+/// The minimum relative difference between the rates of neighboring zones.
 const STEP_SHARE: f64 = 0.006;
 
 /// The measured rates at the position of one run.

@@ -221,7 +221,7 @@ impl Parser {
         })
     }
 
-    /// Consumes the next token if it is `word`. Returns whether it was.
+    /// Consumes the next token if it is `word`. Returns whether it was consumed.
     fn word(&mut self, word: &str) -> bool {
         let is_next = matches!(self.peek(), Some(Token::Name(name)) if name == word);
         self.next += usize::from(is_next);

@@ -96,7 +96,7 @@ impl Blktrace {
 
     fn signal(&self, signal: Signal) {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            // blktrace may have ended by itself.
+            // Ignore errors, because blktrace may have ended by itself.
             let _ = kill_process(pid, signal);
         }
     }

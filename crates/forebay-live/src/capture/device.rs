@@ -27,12 +27,12 @@ impl Device {
         let usage = |what: String| CaptureError::Usage(format!("{}: {what}", path.display()));
         let found = fs::metadata(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
-                usage("no such device; `lsblk` lists the available ones".into())
+                usage("no such device; `lsblk` lists the available devices".into())
             }
             _ => usage(error.to_string()),
         })?;
         if !found.file_type().is_block_device() {
-            let what = "not a block device; name one as `lsblk -p` lists them, e.g. /dev/sda";
+            let what = "not a block device; specify one listed by `lsblk -p`, e.g. /dev/sda";
             return Err(usage(what.into()));
         }
         let sysfs = sysfs_of(found.rdev()).map_err(|error| {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An error of a capture. Its message says what failed, on which file, and what would help.
+/// An error of a capture. Its message says what failed, on which file, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The request is invalid; the user must correct it.
@@ -39,8 +39,8 @@ impl CaptureError {
         }
     }
 
-    /// Creates the error for a file system that is not mounted. `mount` is the command that mounts it. A user who is not
-    /// root needs root anyway, so the error says that first.
+    /// Creates the error for a file system that is not mounted. `mount` is the command that mounts
+    /// it. If the user is not root, the error asks for root instead, because mounting requires it.
     pub(crate) fn not_mounted(what: &str, mount: &str) -> CaptureError {
         CaptureError::Refused(match rustix::process::geteuid().is_root() {
             true => format!("no {what} is mounted: {mount}"),

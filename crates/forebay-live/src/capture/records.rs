@@ -1,6 +1,6 @@
 //! Parses the kernel's trace records, `struct blk_io_trace` of version 7, from a stream of bytes.
 //!
-//! A record has 48 bytes in the machine's byte order (linux/blktrace_api.h), followed by a payload.
+//! A record is 48 bytes in the machine's byte order (linux/blktrace_api.h), followed by a payload.
 //! The `blk` tracer's stream also contains lines of text (`CPU:0 [LOST 12 EVENTS]`) where events
 //! were lost; these are skipped. Anything else that is not a record is skipped and counted.
 

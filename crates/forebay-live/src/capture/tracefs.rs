@@ -81,8 +81,8 @@ fn check(root: &Path, switch: &Path) -> Result<(), CaptureError> {
         let now = settings::read(&path)?;
         if now != idle {
             return Err(CaptureError::Refused(format!(
-                "{} says {now}: somebody else is tracing; when they are done, or to stop them: \
-                 echo {idle} > {}",
+                "{} contains {now}: another tracer is active; when it has finished, or to stop \
+                 it: echo {idle} > {}",
                 path.display(),
                 path.display()
             )));

@@ -25,11 +25,13 @@ fn refuse_held(found: &Metadata, blocks: &Path, swaps: &[u8]) -> Result<(), Stri
     if let Some((device, _)) = backing(blocks).iter().find(|(_, file)| is_it(file)) {
         return Err(format!(
             "is the backing file of /dev/{device}: nothing is written to it; losetup --detach \
-             /dev/{device} if it is not needed, or name another file"
+             /dev/{device} if it is not needed, or specify another file"
         ));
     }
     if swapped(swaps).iter().any(|path| is_it(path)) {
-        return Err("is in use as swap: nothing is written to it; name another file".into());
+        return Err(
+            "is in use as swap, so nothing is written to it; specify a different file".into()
+        );
     }
     Ok(())
 }
@@ -51,8 +53,8 @@ fn refuse_locked(file: &Path) -> Result<(), String> {
     let Ok(opened) = File::open(file) else { return Ok(()) };
     match flock(&opened, FlockOperation::NonBlockingLockShared) {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(format!(
-            "is a loop device of {}, which another process keeps open for writing: nothing is written to \
-             it; name the file itself, and serve it once",
+            "is a loop device of {}, which another process keeps open for writing, so nothing is \
+             written to it; specify the file itself, and serve it only once",
             file.display()
         )),
         _ => Ok(()),

@@ -60,7 +60,7 @@ pub struct UblkRequest {
 pub enum Zeroes {
     /// The space may be deallocated.
     Unmap,
-    /// The space must stay allocated.
+    /// The range must stay allocated.
     Keep,
 }
 
@@ -158,7 +158,7 @@ impl Channel {
         self.gone == self.depth
     }
 
-    /// Copies the data of a write, from byte `at` on, to `into`.
+    /// Copies the data of a write, starting at byte `at`, to `into`.
     ///
     /// # Errors
     /// The bytes are beyond the end of the request.
@@ -166,7 +166,7 @@ impl Channel {
         self.file.read_exact_at(into, data_at(tag, at))
     }
 
-    /// Copies `from` to the data of a read, from byte `at` on.
+    /// Copies `from` to the data of a read, starting at byte `at`.
     ///
     /// # Errors
     /// The bytes are beyond the end of the request.

@@ -57,7 +57,7 @@ pub struct DeviceLimits {
     pub read_only: bool,
     /// The maximum length of a discard in bytes; 0 if discards are not supported.
     pub discard_bytes_max: u32,
-    /// The maximum length of a write of zeros in bytes; 0 makes the kernel send these as ordinary
+    /// The maximum length of a write of zeros in bytes; 0 makes the kernel send them as ordinary
     /// writes.
     pub zeroes_bytes_max: u32,
 }
@@ -197,8 +197,8 @@ impl Control {
         };
         self.ask(ADD, u32::MAX, &mut info)?;
         if info.flags & wanted != wanted {
-            // An old driver ignores flags that it does not support. The error to report is the
-            // driver's age, not a failed deletion.
+            // An old driver ignores flags that it does not support. Report that the driver is too
+            // old, and ignore a failed deletion.
             let _ = self.delete(info.id);
             return Err(io::ErrorKind::Unsupported.into());
         }

@@ -9,7 +9,7 @@ const LANE: Lane = 0;
 /// Returns the I/O priority of an entry, which is in its third and fourth byte.
 fn priority_of(entry: &Entry) -> u16 {
     let start = std::ptr::from_ref(entry).cast::<u8>();
-    // SAFETY: an entry has 64 bytes, all of which were initialized when it was built.
+    // SAFETY: an entry is 64 bytes long, all of which were initialized when it was built.
     u16::from_ne_bytes(unsafe { [*start.add(2), *start.add(3)] })
 }
 

@@ -30,7 +30,7 @@ fn growing() -> [Sized; 3] {
     [(shape, 260), (mirrored, 400), (adapting, 400)].map(|(shape, cells)| Sized { shape, cells })
 }
 
-/// Arrays whose drives have space for the data of two of them.
+/// Arrays with enough free space for the data of two drives.
 fn roomy() -> [Sized; 3] {
     let wide = Shape { lanes: 8, units: 40, spare: 40, ..SHAPES[0] };
     let mirrored = Shape { first: Level::TRIPLE, ..wide };

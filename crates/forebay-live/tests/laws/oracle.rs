@@ -165,7 +165,7 @@ impl Oracle {
         self.killed = true;
     }
 
-    /// Registers a power cut: requests in flight are not answered any more.
+    /// Registers a power cut: requests in flight are no longer answered.
     pub(crate) fn cut(&mut self) {
         (self.asked, self.script) = (BTreeMap::new(), Vec::new());
         self.time += 1;

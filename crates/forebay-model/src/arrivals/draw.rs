@@ -62,7 +62,7 @@ pub(crate) struct Clock {
     block: usize,
     next: usize,
     begun_ns: u64,
-    /// What precedes the current block.
+    /// The events just before the current block.
     before: Before,
 }
 
@@ -128,7 +128,7 @@ impl Clock {
         self.divide(0, requests, writes.min(requests as u64), dice);
     }
 
-    /// Returns what precedes a request of the block.
+    /// Returns the events just before a request of the block.
     #[inline]
     fn before(&self, at: usize) -> Before {
         match at {

@@ -18,7 +18,7 @@ pub(crate) struct ArrivalsFit {
     /// Whether the latest request is a write.
     writes_last: bool,
     divisions: Tables,
-    /// What precedes the current block.
+    /// The events just before the current block.
     before: Before,
     seen: u64,
     end: u64,
@@ -75,7 +75,7 @@ impl ArrivalsFit {
         self.end = self.arrivals.begin(self.arrivals.blocks.len() + 1);
     }
 
-    /// Returns what precedes a request of the block.
+    /// Returns the events just before a request of the block.
     fn before(&self, at: usize) -> Before {
         match at {
             0 => self.before,

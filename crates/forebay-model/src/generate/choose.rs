@@ -13,8 +13,8 @@ use crate::counts::Counts;
 use crate::dice::RandomSource;
 use crate::space::Transitions;
 
-/// Added to observed and expected counts, so that combinations without observations remain
-/// possible.
+/// A constant added to observed and expected counts, so that combinations without observations
+/// remain possible.
 const SMOOTH: f64 = 0.02;
 /// The maximum share of an epoch's budget of each class that is borrowed from the next epoch. Near
 /// the end it is lower: the number of epochs left, divided by [`FADING_EPOCHS`].
@@ -45,7 +45,7 @@ pub(super) struct Chooser {
     lent: Vec<f32>,
     left_ranges: Vec<f32>,
     of_range: Vec<f32>,
-    /// The requests of each class that remain in the whole cycle.
+    /// The number of requests of each class that remain in the whole cycle.
     unspent: Vec<f32>,
     /// The lift of each class, for each previous class.
     follows: Vec<f32>,
@@ -202,7 +202,7 @@ impl Chooser {
         self.last.map_or(0, |last| last.1)
     }
 
-    /// Adds the budgets of all epochs up to that of request `number`, each once.
+    /// Adds the budgets of all epochs up to the epoch of request `number`, each once.
     #[inline]
     fn enter(&mut self, number: u64) {
         while number >= self.next_epoch {
@@ -249,8 +249,7 @@ impl Chooser {
         let (first, end) =
             if is_write { (self.writes, self.classes.len()) } else { (0, self.writes) };
         if first == end {
-            // A write, or another request, for which the model has no class. Fitted models never
-            // get here.
+            // The model has no class for this operation. This never happens with fitted models.
             return self.likely(0..self.classes.len(), dice);
         }
         let (after, before) = (after.min(GAPS - 1), before.min(GAPS - 1));
@@ -277,7 +276,8 @@ impl Chooser {
         }
     }
 
-    /// Draws a class by the requests that remain in the whole cycle, if no budget is left.
+    /// Draws a class according to the requests that remain in the whole cycle, if no budget is
+    /// left.
     fn likely(&self, classes: Range<usize>, dice: &mut RandomSource) -> usize {
         classes.start + dice.weighted(&self.unspent[classes.clone()]).unwrap_or(0)
     }

@@ -24,7 +24,7 @@ pub(super) struct DrawnPlace {
     /// The rank of the recent end that the request continues, and the area of the ends.
     pub(super) from: Option<usize>,
     pub(super) area: usize,
-    /// The stream that the request is likely to come from, and whether it must come from it.
+    /// The stream that probably submits the request, and whether it must be that stream.
     pub(super) stream: u16,
     pub(super) stays: bool,
 }
@@ -80,15 +80,15 @@ impl Placer {
         self.left_of_piece.clone_from(&self.of_piece);
     }
 
-    /// Returns whether the stretch at an address has had all its requests. Without this limit, a
-    /// distant request would attract too many others, because most requests are placed near earlier
-    /// ones.
+    /// Returns whether the stretch at an address has received all its requests. Without this limit,
+    /// a distant request would attract too many others, because most requests are placed near
+    /// earlier ones.
     #[inline]
     fn is_spent(&self, address: u64) -> bool {
         !self.left_of_piece.is_empty() && self.left_of_piece[self.space.piece(address)] == 0
     }
 
-    /// Records that a request was placed at an address.
+    /// Records the address at which a request was placed.
     #[inline]
     pub(super) fn went(&mut self, address: u64) {
         if !self.left_of_piece.is_empty() {

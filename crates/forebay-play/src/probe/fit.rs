@@ -13,7 +13,7 @@ pub(super) struct Line {
     pub(super) rate_per_s: f64,
     /// The number of reads that passed at once.
     pub(super) depth: f64,
-    /// The greatest relative difference between the rates in the third and the last quarter of the
+    /// The largest relative difference between the rates in the third and the last quarter of the
     /// time.
     pub(super) drift_share: f64,
 }
@@ -121,8 +121,8 @@ pub(super) fn limits(phases: &[Measured<'_>; 5]) -> FittedLimits {
         && let Some(per_larger) = per_larger
     {
         let units = per_larger.round();
-        // A whole number of units that is a power of two is a counting unit; anything else is a
-        // limit on bytes.
+        // If the ratio is a power of two, it is a counting unit; otherwise, there is a limit on
+        // bytes.
         let is_whole = (per_larger - units).abs() < 0.05 * units;
         if units >= 2.0 && is_whole && (units as u32).is_power_of_two() {
             unit_bytes = Some((f64::from(larger.len) / units) as u32);

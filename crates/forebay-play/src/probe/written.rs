@@ -113,8 +113,8 @@ pub(super) fn notes(limits: &FittedLimits) -> Vec<String> {
     let drifting = lines.into_iter().filter_map(|(of, line)| {
         line.filter(|line| line.drift_share > DRIFT_SHARE).map(|_| {
             format!(
-                "the rate of {of} had not settled: a credit may still have been in use, or others \
-                 used the volume; probe again"
+                "the rate of {of} had not settled: a credit may still have been in use, or other \
+                 users accessed the volume; probe again"
             )
         })
     });

@@ -13,7 +13,7 @@ use super::answer::VolumeAnswer;
 /// The maximum number of lost ranges that a page lists.
 const LISTED: usize = 10;
 
-/// The state of a volume, and what to do about it.
+/// The state of a volume, and how to improve it.
 struct State {
     verdict: Verdict,
     sentence: String,
@@ -107,7 +107,7 @@ impl State {
         let advice = match missing {
             [] => again.to_string(),
             _ => format!(
-                "{} missing, and may have some of the data: reconnect {} and run `forebay volume \
+                "{} missing, and may contain some of the data: reconnect {} and run `forebay volume \
                  check`. {again}",
                 drives_are(missing),
                 if missing.len() == 1 { "it" } else { "them" },

@@ -303,7 +303,7 @@ class Store:
 
 @final
 class Snapshot:
-    """A read-only view of a store as of one moment."""
+    """A read-only view of a store as of a single point in time."""
 
     def __getitem__(self, key: Buffer, /) -> bytes: ...
     def __contains__(self, key: Buffer, /) -> bool: ...
@@ -596,7 +596,7 @@ def device_fit(
     name: str | None = None,
     kind: Literal["hdd", "ssd"] | None = None,
 ) -> dict[str, Any]:
-    """Fit a drive model to what fio measured: a sweep of queue depths, or logs of latencies."""
+    """Fit a drive model to fio's measurements: a sweep of queue depths, or latency logs."""
 
 def device_import(
     file: _Path,
@@ -646,7 +646,7 @@ def fit(
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> dict[str, Any]:
-    """Fit a small model to a trace, to share in its place."""
+    """Fit a small model to a trace, which can be shared instead of the trace."""
 
 def formats(
     name: str | Sequence[str] | None = None,
@@ -793,7 +793,7 @@ def simulate(
     model_seed: int = 0,
     names: Trace | None = None,
 ) -> Result:
-    """Run a trace through policies on a model of a drive, side by side."""
+    """Simulate a trace under several policies on a model of a drive, and compare the results."""
 
 def plan_sla(
     promise: _Path | tuple[float, float] | Sequence[tuple[float, float]],

@@ -40,7 +40,7 @@ def advice_html(advice) -> str:
 
 
 def plot(result):
-    """Plots latency distributions, reads beside writes, as a matplotlib figure."""
+    """Plots latency distributions, reads next to writes, as a matplotlib figure."""
     from matplotlib.figure import Figure
 
     table = result.latencies.to_pyarrow().to_pydict()

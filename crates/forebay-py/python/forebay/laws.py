@@ -45,10 +45,10 @@ def check(policy: Callable[[], Any], *, cases: int = 32) -> None:
 def main(words: list[str] | None = None) -> int:
     """Runs the command; returns 0 if every law is kept, 1 if one is broken, and 2 if there is no such policy."""
     parser = argparse.ArgumentParser(
-        prog="python -m forebay.laws", description="Holds a policy in Python to the laws that every policy keeps."
+        prog="python -m forebay.laws", description="Checks a policy in Python against the laws that every policy must keep."
     )
-    parser.add_argument("policy", metavar="MODULE:CLASS", help="a module that can be imported here, or a file.py")
-    parser.add_argument("--cases", type=int, default=32, help="workloads of 1 to 200 requests (32)")
+    parser.add_argument("policy", metavar="MODULE:CLASS", help="an importable module, or a file.py")
+    parser.add_argument("--cases", type=int, default=32, help="the number of workloads of 1 to 200 requests (default: 32)")
     options = parser.parse_args(words)
     if options.cases < 1:
         parser.error(f"--cases: got {options.cases}, expected 1 or more")
@@ -65,7 +65,7 @@ def main(words: list[str] | None = None) -> int:
     # A policy may raise any exception.
     except Exception as error:
         return _raised(error)
-    print(f"{options.policy} keeps every law, on {options.cases} workloads and beside a greedy stream")
+    print(f"{options.policy} keeps every law, on {options.cases} workloads and together with a greedy stream")
     return 0
 
 
@@ -85,7 +85,7 @@ def _raised(error: Exception) -> int:
 def _named(text: str) -> Callable[[], Any]:
     place, colon, name = text.rpartition(":")
     if not colon:
-        raise Error(f"got '{text}', expected MODULE:CLASS, as examples/policies/shortest_seek.py:ShortestSeek")
+        raise Error(f"got '{text}', expected MODULE:CLASS, such as examples/policies/shortest_seek.py:ShortestSeek")
     path = Path(place)
     sys.path.insert(0, str(path.parent.resolve() if path.suffix == ".py" else Path.cwd()))
     module = importlib.import_module(path.stem if path.suffix == ".py" else place)

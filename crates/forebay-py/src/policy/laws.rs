@@ -61,7 +61,7 @@ trait Look {
     fn look<P: Policy>(self, build: impl FnMut() -> P) -> Result<(), Broken>;
 }
 
-/// Checks every law except that on starvation.
+/// Checks all laws except the law on starvation.
 struct Keeps<'a> {
     requests: &'a [Request],
     depth: usize,

@@ -20,7 +20,7 @@ const IDLE_CALLS_MAX: u32 = 1_000_000;
 /// The first exception raised by the policy, if any.
 pub(super) type RaisedError = Arc<Mutex<Option<PyErr>>>;
 
-/// The methods of a policy. They are not called any more after the first error.
+/// The methods of a policy. They are no longer called after the first error.
 pub(super) struct Object {
     name: String,
     object: Py<PyAny>,
@@ -37,7 +37,7 @@ pub(super) struct Object {
     /// The last submitted request, to be named in messages.
     last: Option<Py<Request>>,
     idle_calls: u32,
-    /// The cached result of `wakeup`, which is valid until the next call that may change it.
+    /// The cached result of `wakeup`, valid until the next call that may change it.
     wakeup_said: Cell<Option<Option<Nanos>>>,
 }
 

@@ -18,15 +18,15 @@ const LETTERS: [(char, Flags); 5] = [
 /// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The policy created it.
+    /// The policy created the request.
     Own,
-    /// It was submitted under this id but not dispatched yet.
+    /// The request was submitted under this id, and has not been dispatched yet.
     Queued(u32),
-    /// It was dispatched to the device.
+    /// The request was dispatched to the device.
     Running,
-    /// The device has completed it.
+    /// The device has completed the request.
     Ended,
-    /// It was merged into another request.
+    /// The request was merged into another request.
     Merged,
 }
 

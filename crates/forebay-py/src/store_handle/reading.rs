@@ -105,7 +105,7 @@ pub(crate) struct Records {
 
 /// The current position of an iteration.
 struct Place {
-    /// What is read, or None after the end.
+    /// The source of the records, or None after the end.
     reader: Option<Reader>,
     /// The first key of the next page, or None after the last page.
     from: Option<Key>,

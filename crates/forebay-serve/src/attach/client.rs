@@ -65,7 +65,7 @@ pub(super) fn connect(server: &Address, export: &str) -> io::Result<Connected> {
 fn choose(stream: &mut (impl Read + Write), export: &str) -> io::Result<Described> {
     let greeting: [u8; 18] = array(stream)?;
     if greeting[..16] != [GREETING.to_be_bytes(), OPTION.to_be_bytes()].concat() {
-        return Err(foreign("it is no NBD server of this kind"));
+        return Err(foreign("it is not a fixed newstyle NBD server"));
     }
     let mut asked = (FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes().to_vec();
     asked.extend(OPTION.to_be_bytes());
@@ -82,7 +82,7 @@ fn choose(stream: &mut (impl Read + Write), export: &str) -> io::Result<Describe
         let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|nth| header[at + nth]));
         let (kind, len) = (word(12), word(16));
         if header[..8] != OPTION_REPLY.to_be_bytes() || len > REPLY_BYTES_MAX {
-            return Err(foreign("its answer is not of the protocol"));
+            return Err(foreign("its answer violates the NBD protocol"));
         }
         let mut data = vec![0; len as usize];
         stream.read_exact(&mut data)?;
@@ -99,7 +99,7 @@ fn choose(stream: &mut (impl Read + Write), export: &str) -> io::Result<Describe
 }
 
 impl Described {
-    /// Parses one information reply about the export.
+    /// Reads one information reply about the export.
     fn learn(&mut self, data: &[u8]) {
         let number = |range: std::ops::Range<usize>| {
             let bytes = data.get(range)?;

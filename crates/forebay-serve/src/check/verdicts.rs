@@ -1,4 +1,4 @@
-//! Compares what a check says about configurations with what a start says.
+//! Tests that checking a configuration and starting a server with it give the same result.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,8 @@ use forebay_volume::{Create, create};
 use super::*;
 use crate::{Server, file};
 
-/// A folder with disks of 64 MiB, an odd one, a hard link, a volume and things that are not disks.
+/// A folder with disks of 64 MiB, a disk of odd size, a hard link, a volume and files that are not
+/// disks.
 fn folder() -> Folder {
     let folder = Folder::new();
     for name in ["a.img", "b.img"] {
@@ -28,8 +29,8 @@ fn folder() -> Folder {
     folder
 }
 
-/// What a check and a start say; `None` if they accept the configuration. In `text`, `@` is the
-/// folder.
+/// The error messages of a check and of a start; `None` where the configuration is accepted. In
+/// `text`, `@` stands for the folder.
 fn said(folder: &Folder, text: &str) -> [Option<String>; 2] {
     let text =
         format!("socket = \"@/s\"\n{text}").replace('@', &folder.root().display().to_string());
@@ -63,8 +64,8 @@ fn volume(drives: &str, more: &str) -> String {
     format!("[[volume]]\nname = \"data\"\ndrives = [{drives}]\n{more}\n")
 }
 
-/// Checks that both verdicts are the same, and accept (an empty `expected`) or refuse the
-/// configuration.
+/// Asserts that check and start return the same message, which contains `expected`, or that both
+/// accept the configuration if `expected` is empty.
 fn agree(folder: &Folder, text: &str, expected: &str) {
     let [checked, started] = said(folder, text);
     assert_eq!(checked, started, "{text}");
@@ -116,7 +117,7 @@ fn a_check_and_a_start_agree_about_disks() {
         (exported(&plain, "").replace("\"x\"", "\"a\\nb\""), "control character in the name"),
         (
             exported(&plain, "").replace("\"x\"", &format!("\"{}\"", "x".repeat(5000))),
-            "4096 bytes of name",
+            "a name of more than 4096 bytes",
         ),
         (plain.replace("data", "da\\tta"), "control character in the name"),
         (plain.replace("data", ""), "name: "),

@@ -38,7 +38,8 @@ pub fn order(
     let mut stream = UnixStream::connect(&path).map_err(failed)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     match stream.write_all(command.line().as_bytes()) {
-        // A server with too many connections answers and closes this one before it gets the command.
+        // A server with too many connections sends an error and closes the connection before it
+        // reads the command.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(failed(error)),
         _ => {}
     }

@@ -28,8 +28,8 @@ pub enum Command {
         /// The policy with its parameters.
         policy: String,
     },
-    /// Writes the data that only the flash of a write-back cache has to the disk, and caches nothing
-    /// from then on; reports progress until that is done.
+    /// Writes all data that exists only on the flash of a write-back cache to the disk, and stops
+    /// caching; reports progress.
     DrainFlash {
         /// The disk's name; may be left out if there is only one.
         #[serde(default)]
@@ -134,7 +134,7 @@ impl Command {
     pub(super) fn parse(line: &[u8]) -> Result<Command, String> {
         let wrong = |error: serde_json::Error| {
             format!(
-                "got a command that cannot be read ({error}), expected for example \
+                "got an invalid command ({error}), expected a command such as \
                  {{\"version\": {VERSION}, \"command\": \"figures\"}}"
             )
         };
@@ -202,7 +202,7 @@ impl Command {
                 let driver = running.named(disk.as_deref())?;
                 let before = driver.volume()?.capacity_bytes;
                 let new = driver.add_drives(with, *ssd, *overwrite)?;
-                // Clients need the new size even if nobody waits for this answer any more.
+                // Clients need the new size even if nobody waits for this answer any longer.
                 let mut report = |state: &ServedVolume| {
                     progress(state);
                     true

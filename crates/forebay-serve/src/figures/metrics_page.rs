@@ -25,7 +25,7 @@ const EXPORT_METRICS: &[Metric<ExportFigures>] = &[
     Metric::gauge("promised_iops", "The promised rate in requests a second.", |it| {
         it.keep_iops as f64
     }),
-    Metric::gauge("promised_within_seconds", "Within how long.", |it| {
+    Metric::gauge("promised_within_seconds", "The bound of the promise.", |it| {
         it.within_ms.unwrap_or(0.0) / 1e3
     }),
     Metric::counter("kept_total", "Reads and writes covered by the promise.", |it| it.kept as f64),
@@ -36,20 +36,22 @@ const EXPORT_METRICS: &[Metric<ExportFigures>] = &[
     ),
     Metric::gauge(
         "oldest_request_seconds",
-        "Since the oldest outstanding request arrived.",
+        "Time since the oldest outstanding request arrived.",
         |it| it.oldest_request_s,
     ),
     Metric::gauge(
         "overdue_requests",
-        "Outstanding reads and writes covered by the promise that are late already.",
+        "Outstanding reads and writes that are covered by the promise and already late.",
         |it| it.overdue as f64,
     ),
-    Metric::counter("owed_total", "Requests that the promise owed while requests waited.", |it| {
-        it.owed
-    }),
+    Metric::counter(
+        "owed_total",
+        "Requests due at the promised rate during the time in which requests waited.",
+        |it| it.owed,
+    ),
     Metric::counter(
         "received_total",
-        "Requests served in that time, counted as small ones.",
+        "Requests served while requests waited, counted as small ones.",
         |it| it.received,
     ),
     Metric::gauge(
@@ -57,7 +59,9 @@ const EXPORT_METRICS: &[Metric<ExportFigures>] = &[
         "1 if the promise was broken in the last minute, 0 if not.",
         |it| f64::from(u8::from(it.broken.is_some())),
     ),
-    Metric::counter("disk_seconds_total", "Disk time used by its requests.", |it| it.disk_s),
+    Metric::counter("disk_seconds_total", "Disk time used by the export's requests.", |it| {
+        it.disk_s
+    }),
     Metric::counter(
         "clients_refused_total",
         "Clients refused because too many were connected.",
@@ -103,7 +107,9 @@ const VOLUME_METRICS: &[Metric<VolumeFigures>] = &[
     Metric::gauge("care_units_left", "Units before a rebuild.", |it| it.care_units_left as f64),
     Metric::gauge("lost_units", "Units with lost bytes.", |it| it.lost_units as f64),
     Metric::gauge("lacks_room", "1 if drives have run out of space.", |it| it.lacks_room as f64),
-    Metric::gauge("lacking_chunks", "Chunks that are on no drive.", |it| it.lacking_chunks as f64),
+    Metric::gauge("lacking_chunks", "Chunks that are not on any drive.", |it| {
+        it.lacking_chunks as f64
+    }),
     Metric::counter("drives_failed_total", "Drives that failed.", |it| it.drives_failed as f64),
     Metric::counter("rotten_blocks_total", "Damaged blocks found.", |it| it.rotten_blocks as f64),
     Metric::counter("repaired_chunks_total", "Chunks restored.", |it| it.repaired_chunks as f64),
@@ -212,7 +218,11 @@ impl Figures {
     /// Adds a policy's own counters, its window and the delays of emulated disks.
     fn policies(&self, page: &mut Page) {
         let name = "serve_policy";
-        page.head(name, "gauge", "What the policy counts, by name, as in its documentation.");
+        page.head(
+            name,
+            "gauge",
+            "The policy's own counters, by name, as described in its documentation.",
+        );
         for back in &self.backs {
             let mut sample = |figure: &str, value: f64| {
                 let (back, figure) = (Page::label(&back.name), Page::label(figure));
@@ -239,7 +249,7 @@ impl Figures {
     /// Adds the amount of data that only a flash has.
     fn flashes(&self, page: &mut Page) {
         page.metric_if_any(
-            ("serve_dirty_blocks", "gauge", "Blocks that only the flash has."),
+            ("serve_dirty_blocks", "gauge", "Blocks that exist only on the flash."),
             self.backs(|back| Some(back.dirty_blocks? as f64)),
         );
     }

@@ -18,7 +18,7 @@ const EXAMPLES: [(&str, &str); 9] = [
 ];
 
 /// Returns a message of the TOML parser about `span` of `text`. If a value has the wrong type, the
-/// message names the key and a right value.
+/// message names the key and a valid value.
 pub(super) fn plain(text: &str, span: Range<usize>, message: &str) -> String {
     let other = || with_suggestion(&message.replace('\n', " "));
     let Some((key, value)) = assigned(text, &span) else {
@@ -48,8 +48,8 @@ pub(super) fn plain(text: &str, span: Range<usize>, message: &str) -> String {
     format!("{key}: got {value}, {expected}")
 }
 
-/// Adds the name that was probably meant to a message such as "unknown field `a`, expected one of `b`,
-/// `c`".
+/// Adds the name that was probably meant to a message such as "unknown field `a`, expected one of
+/// `b`, `c`".
 fn with_suggestion(message: &str) -> String {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let Some(((what, names), head)) = quoted.split_first().zip(message.split_once(", expected "))
@@ -150,7 +150,7 @@ mod tests {
             (DISK.replace("\"data\"", "\"\""), "name: got an empty name"),
             (
                 format!("socket_mode = \"0\"\n{DISK}"),
-                "socket_mode: got '0', with which nobody may connect",
+                "socket_mode: got '0', which lets nobody connect",
             ),
         ] {
             let said = said(&text);

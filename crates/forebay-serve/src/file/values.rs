@@ -1,5 +1,5 @@
-//! Values of the configuration file: quantities with their units, permissions, and how often volumes
-//! are checked.
+//! Values of the configuration file: quantities with their units, permissions, and how often
+//! volumes are checked.
 
 use forebay_core::Nanos;
 use forebay_core::contract::suggestion;
@@ -66,7 +66,7 @@ pub(super) fn mode(text: &str) -> Result<u32, String> {
     let digits = text.strip_prefix("0o").unwrap_or(text);
     match u32::from_str_radix(digits, 8) {
         Ok(mode) if mode & 0o222 == 0 => {
-            Err(format!("got '{text}', with which nobody may connect, expected e.g. \"0660\""))
+            Err(format!("got '{text}', which lets nobody connect, expected e.g. \"0660\""))
         }
         Ok(mode) if mode <= 0o777 => Ok(mode),
         _ => Err(format!("got '{text}', expected permissions in octal, as in \"0660\"")),

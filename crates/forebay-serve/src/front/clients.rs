@@ -1,4 +1,4 @@
-//! Seats clients, receives what they send, sends them answers, and lets them go.
+//! Connects and disconnects clients, receives their input and sends their answers.
 
 use forebay_core::Nanos;
 use forebay_live::{Plug, SocketLanes};
@@ -10,7 +10,7 @@ use crate::tally::Answered;
 impl Front {
     pub(super) fn welcome<L: SocketLanes + ?Sized>(&mut self, newcomer: Newcomer, lanes: &mut L) {
         let Newcomer { socket, agreed, told } = newcomer;
-        // A client of an export that has become another one meanwhile must connect again.
+        // If the client's export has been replaced by another one, the client must reconnect.
         let is_stale = match self.exports.get(agreed.export) {
             Some(export) => told.is_some_and(|told| !told.may_become(export)),
             None => true,
@@ -114,7 +114,7 @@ impl Front {
                 let pieces = connection.compose(lanes.pool());
                 lanes.send(plug, pieces);
             }
-            // Sending answers makes room for more requests.
+            // Sending answers frees memory for more requests.
             let listens = connection.receiving || connection.leaving;
             if !listens && connection.payload.is_none() {
                 self.read_on(plug, lanes);

@@ -1,4 +1,4 @@
-//! The states of a driver: it opens a policy, accepts requests, is held for a switch, and closes.
+//! The states of a driver: it opens a policy, accepts requests, is paused for a switch, and closes.
 //!
 //! Invariants: a policy is replaced only when no requests are in flight; the last operation of a
 //! driver is a flush.
@@ -37,9 +37,9 @@ pub(crate) enum Order {
     Switch(Switch),
     /// Serves a device of this machine.
     Attach(Attachment),
-    /// Requests the counts so far.
+    /// Requests the current counts.
     Tell(Sender<Tally>),
-    /// Lets I/Os reach this many bytes of a disk that has grown.
+    /// Allows I/Os up to this many bytes of a disk that has grown.
     Enlarge(u64),
     /// Changes the exports: existing ones keep their order, and new ones follow.
     Exports(Vec<Named>, Vec<Export>),
@@ -92,8 +92,8 @@ pub(super) struct Ordered {
     switch: Switch,
     since: Nanos,
     flush: Flush,
-    /// How often the policy in use before the switch could not be opened again; None until the
-    /// next policy has failed to open.
+    /// How often the previous policy could not be reopened after the next policy failed to open;
+    /// None if the next policy has not failed.
     returns: Option<u64>,
 }
 
@@ -106,8 +106,8 @@ impl Ordered {
         }
     }
 
-    /// Registers that a policy could not be opened, so that the previous one must be opened; returns
-    /// a message for the user if that one has failed for the first time.
+    /// Registers that a policy could not be opened, so that the previous one must be opened;
+    /// returns a message for the user if that one has failed for the first time.
     fn returns_after(&mut self, fault: Fault) -> Option<String> {
         let failed = self.returns.map_or(0, |failed| failed + 1);
         self.returns = Some(failed);
@@ -146,12 +146,12 @@ pub(crate) enum Course {
     Closing,
 }
 
-/// Explains that work in progress before a policy switch does not continue.
+/// Explains why work that was in progress before a policy switch does not continue.
 fn not_resumed(order: &VolumeOrder, why: &str) -> String {
     match order {
         VolumeOrder::Retire { member } => format!(
-            "warning: drive {member} was being removed or replaced before the policy was switched, and stays \
-             now: {why}; give the command again"
+            "warning: drive {member} was being removed or replaced before the policy was \
+             switched, and remains in the volume: {why}; run the command again"
         ),
         VolumeOrder::Grow => format!("warning: the volume no longer grows after the switch: {why}"),
         _ => format!("warning: its check or limit did not survive the switch: {why}"),
@@ -232,7 +232,7 @@ impl Front {
     /// check begins anew.
     pub(crate) fn let_policy_go(&mut self) {
         if self.next.as_ref().is_some_and(|next| next.returns.is_some()) {
-            // The policy could not be opened, so its predecessor's work is still to be resumed.
+            // Opening failed, so the predecessor's work must still be resumed.
             self.policy = None;
             return;
         }
@@ -260,7 +260,7 @@ impl Front {
             let gauges = policy.borrow().gauges();
             self.tally.receive(&gauges);
             self.tally.gauges = gauges;
-            // A policy that is being opened does not have all of its predecessor's work yet.
+            // A policy that is still opening has not taken over all of its predecessor's work.
             if self.course != Course::Held || self.tally.volume.is_none() {
                 let volume = policy.borrow().volume();
                 self.tally.volume = volume.map(|state| self.earlier.with(state));

@@ -64,8 +64,8 @@ impl Front {
         })
     }
 
-    /// Returns the name in traces of the client that requested an I/O, or of its export if the layers
-    /// below a promise treat exports as streams; None if no client requested the I/O.
+    /// Returns the name in traces of the client that requested an I/O, or of its export if the
+    /// layers below a promise treat exports as streams; None if no client requested the I/O.
     pub(super) fn owner_of(&self, io: &Request) -> Option<Arc<str>> {
         let export = self.export_of(io)?;
         match self.streams.export(io.stream) {

@@ -20,8 +20,8 @@ use super::Front;
 pub(super) struct Gone {
     /// For each buffer index, the buffer's name and its owner.
     owners: Vec<(Buf, Plug)>,
-    /// Whether I/Os may be dropped: the policy transfers only clients' bytes, and answers a request
-    /// only when it is completed.
+    /// Whether I/Os may be dropped. They may if the policy transfers only clients' bytes and
+    /// answers requests only when they are completed.
     drops: bool,
     /// Dropped I/Os that have not been counted yet.
     dropped: Vec<Request>,

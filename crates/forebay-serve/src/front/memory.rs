@@ -70,8 +70,8 @@ impl Front {
         if !self.memory.is_used || now < self.memory.looks_at {
             return;
         }
-        // A check that is late says that the driver had no processor or was busy, so that it could
-        // not take what its clients sent.
+        // A late check means that the driver was busy or had no processor, so it could not receive
+        // what clients sent.
         let late = now - self.memory.looks_at;
         let away = if late > LOOKS { late } else { Nanos::ZERO };
         self.memory.looks_at = now + LOOKS;

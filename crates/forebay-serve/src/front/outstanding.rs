@@ -53,14 +53,14 @@ impl Front {
         }
     }
 
-    /// Returns the class of each outstanding request by its name, and how long the request waited before
-    /// its class admitted it, if the policy knows the request.
+    /// Returns the class of each outstanding request by its name, and how long the request waited
+    /// before its class admitted it, if the policy knows the request.
     fn classes(&self) -> Vec<Option<(u16, Nanos)>> {
         let mut classes = vec![None; self.outstanding.arrivals.len()];
         if let Some(policy) = &self.policy {
             policy.borrow().unanswered(&mut |id, class, deferred| {
                 if let Some(known) = classes.get_mut(id as usize) {
-                    // A request in several parts is beyond the promise if one of them is.
+                    // A request in several parts is outside the promise if one part is.
                     *known = (*known).max(Some((class, deferred)));
                 }
             });

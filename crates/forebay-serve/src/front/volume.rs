@@ -28,11 +28,11 @@ pub(crate) struct JoiningDrive {
 pub(crate) enum Purpose {
     /// It replaces the drive with this number.
     Replaces(u8),
-    /// It makes the volume larger. It may be a solid-state drive.
+    /// The drive enlarges the volume. It may be a solid-state drive.
     Adds { is_ssd: bool },
 }
 
-/// What the policies that served a volume before the current one counted.
+/// The counts of the policies that served a volume before the current one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EarlierCounts {
     checks: u64,
@@ -138,7 +138,7 @@ impl Front {
         &self.joined
     }
 
-    /// Returns the state of the volume; None if it is not `wanted` or there is no volume.
+    /// Returns the state of the volume; None if `wanted` is false or there is no volume.
     pub(crate) fn volume_state(&self, wanted: bool) -> Option<VolumeState> {
         self.policy.as_ref().filter(|_| wanted)?.borrow().volume()
     }

@@ -294,7 +294,7 @@ fn clients_of_an_export_that_becomes_another_one_must_connect_again() {
     let named = [Named::all("a"), Named::all("b")];
     let mut steps = Steps::new(&named, &[(0, Vec::new()), (1, Vec::new())]);
     let order = |exports: &[Export]| Order::Exports(named.to_vec(), exports.to_vec());
-    // The clients are welcomed when the exports have these ranges already.
+    // The exports already have these ranges when the clients are accepted.
     steps.front.change_exports(&named, before.to_vec(), &mut steps.wire);
     steps.pass(10);
     steps.orders.send(order(&after)).unwrap();

@@ -23,7 +23,7 @@ struct Known<K> {
 }
 
 impl<K> Known<K> {
-    /// Returns whether it may be reported again.
+    /// Returns whether an event of this kind may be reported again.
     fn is_due(&self, now: Nanos) -> bool {
         now - self.told >= self.pause
     }

@@ -22,13 +22,13 @@ pub(super) fn volume_line(
              the stopped volume lists them"
         ),
         VolumeEvent::Recovered { unit } => {
-            format!("unit {unit}: lost data can be read again, or were overwritten")
+            format!("unit {unit}: the lost data can be read again or has been overwritten")
         }
         VolumeEvent::Omitted { .. } => return None,
         VolumeEvent::Began(work) => match work {
             VolumeWork::Rebuild => "the rebuild begins: missing data are restored".into(),
             VolumeWork::Check => "the check begins: everything is read".into(),
-            VolumeWork::Move => "data begin to move between drives".into(),
+            VolumeWork::Move => "data is now being moved between drives".into(),
         },
         VolumeEvent::Progress(work, percent) => format!("{}: {percent} % done", work.name()),
         VolumeEvent::Ended { work, chunks, lacking } => ended(work, chunks, lacking, state),

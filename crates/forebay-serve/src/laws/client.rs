@@ -137,7 +137,7 @@ impl Client {
         self.readable_since = Some(self.clock);
     }
 
-    /// Marks everything answered so far as durable.
+    /// Marks all data acknowledged so far as durable.
     pub(super) fn flushed_all(&mut self) {
         for changes in &mut self.sectors {
             if let Some(newest) = changes.iter().rposition(|one| one.answered.is_some()) {
@@ -223,7 +223,7 @@ impl Client {
         }
     }
 
-    /// Registers a failed request, which may or may not have taken effect.
+    /// Registers a failed request, whose effect is unknown.
     fn fail(&mut self, asked: &ClientRequest) {
         self.failures += 1;
         if asked.command == 0 {

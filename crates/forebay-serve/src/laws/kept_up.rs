@@ -55,7 +55,7 @@ struct Operator {
     orders: Sender<Order>,
     answers: Vec<Receiver<Result<(), String>>>,
     step: Step,
-    /// The lanes that fail: one at first, and two more after everything was checked.
+    /// The lanes that fail: first one, and two more after a complete check of the volume.
     fails: [Lane; 3],
     /// The lane of a working drive that is replaced.
     replaced: Lane,

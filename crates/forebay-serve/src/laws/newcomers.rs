@@ -1,5 +1,5 @@
-//! Tests a client that connects while its export moves: it is served from the new place, although
-//! the driver finds the move and the client at the same time.
+//! Tests a client that connects while its export moves: the client is served from the new offset,
+//! although the driver receives the move and the client in the same pass.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +15,8 @@ use crate::front::Order;
 
 const SECTORS: u64 = 256;
 
-/// Returns the number of answers to a client that was told about the export at `told`, and that the
-/// driver finds together with the order to move the export from `before` to 0.
+/// Returns the number of answers to a client whose handshake described the export at `told`, while
+/// the driver receives both the client and the order to move the export from `before` to 0.
 fn answers(before: u64, told: u64) -> u64 {
     let bytes = SECTORS * SECTOR;
     let crash = Crash::new(vec![Medium::new(7)], 512, 2, 7, Troubles::default());

@@ -149,8 +149,8 @@ fn on_array(name: &str, level: &str) -> (Bed, String) {
     (Bed { devices: vec![drive; 6], bytes, build }, policy)
 }
 
-/// The tenants as a workload, each in its own part of the bed by default. A run ends with the last request of
-/// the steady tenants, or after a fixed number of requests of the greedy one.
+/// The tenants as a workload, each in its own part of the bed by default. A run ends with the last
+/// request of the steady tenants, or after a fixed number of requests of the greedy one.
 struct Tenants {
     /// The size of the part of a tenant, and the distance between the beginnings of two parts.
     part: u64,
@@ -250,8 +250,8 @@ impl Observer for Counts {
     }
 }
 
-/// Returns whether a policy with promises reports that an export received less than its promise while
-/// its requests waited.
+/// Returns whether a policy with promises reports that an export received less than its promise
+/// while its requests waited.
 fn is_owed(policy: &AnyPolicy, export: usize, promise: Promise) -> bool {
     let gauges = policy.gauges();
     let of = |name: &str| {
@@ -283,8 +283,8 @@ impl Bed {
         (counts, end)
     }
 
-    /// Returns the rate of small random reads or writes, whichever is lower, with one outstanding
-    /// per device.
+    /// Returns the rate of small random reads or of small random writes, whichever is lower, at a
+    /// queue depth of one per device.
     fn capacity_iops(&self, policy: &str) -> u64 {
         self.rate_at(policy, self.devices.len() as u32)
     }
@@ -314,7 +314,7 @@ impl Bed {
         broken
     }
 
-    /// Does the same; also returns the neighbor's MB/s.
+    /// Like [`Bed::broken`], but also returns the neighbor's throughput in MB/s.
     fn broken_beside(
         &self,
         policy: &str,
@@ -352,8 +352,8 @@ impl Bed {
         assert!(broken.is_empty(), "broken beside {broken:?}");
     }
 
-    /// Returns tenants with the highest rate at which the server accepts the promises that all of
-    /// them need.
+    /// Returns tenants whose rate is the highest at which the server accepts promises that cover
+    /// all of their requests.
     fn most_accepted(&self, capacity_iops: u64, tenants: u64, like: Steady) -> Vec<Steady> {
         let limit = (capacity_iops - 1_000_000_000 / like.within.0) / tenants;
         let of_rate = |rate_iops| Steady { rate_iops, ..like };
@@ -376,8 +376,8 @@ impl Bed {
         for neighbour in [NEIGHBOURS[0], NEIGHBOURS[5], NEIGHBOURS[7]] {
             let (broken, mb_per_s) = self.broken_beside(policy, capacity_iops, &steady, neighbour);
             assert!(broken.is_empty(), "{broken:?} beside {neighbour:?}");
-            // All that is left is reserved: one request per bound, which is 10 requests of 4 KiB per
-            // second on the disk.
+            // The only capacity left to the neighbor is the reserve of one request per latency
+            // bound: 10 requests of 4 KiB per second on the disk.
             assert!(mb_per_s >= 0.04, "{neighbour:?}: {mb_per_s} MB/s");
         }
     }

@@ -1,5 +1,5 @@
-//! Tests a volume that stays in use while a drive is removed and another one is added. No client gets an
-//! error, and all reads return the correct data, even if two drives fail afterwards.
+//! Tests a volume that stays in use while a drive is removed and another one is added. No client
+//! gets an error, and all reads return the correct data, even if two drives fail afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

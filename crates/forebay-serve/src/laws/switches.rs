@@ -37,16 +37,16 @@ struct Switched {
 /// Why a flush fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
-    /// All flushes fail until the switch has been refused.
+    /// All flushes fail until the switch has been rejected.
     Once,
-    /// All flushes fail from then on.
+    /// All flushes fail from now on.
     Flushes,
     /// Three drives of a volume that tolerates two losses have failed.
     Gone,
 }
 
-/// Attempts a switch whose flush fails; if the devices work again afterwards, then one whose flush
-/// succeeds.
+/// Attempts a switch whose flush fails. If the devices recover, attempts another switch, whose
+/// flush succeeds.
 fn switch(policy: &mut dyn Policy, lanes: u16, seed: u64, sectors: u64, why: Why) -> Switched {
     let media = (0..lanes).map(|lane| Medium::new(seed ^ u64::from(lane))).collect();
     let block = if lanes > 1 { 4096 } else { 512 };

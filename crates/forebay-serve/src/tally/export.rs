@@ -11,8 +11,8 @@ use crate::{Named, Promise};
 /// The minimum time for which a latency counts as recent.
 const RECENT: Nanos = Nanos::from_millis(5000);
 
-/// Latencies in microseconds. As long as there are none, they take no memory, because a server may
-/// have thousands of exports that nobody uses.
+/// Latencies in microseconds. Memory is allocated only for the first latency, because a server may
+/// have thousands of unused exports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Latencies(Option<Histogram<u64>>);
 
@@ -34,8 +34,7 @@ impl Latencies {
         }
     }
 
-    /// Returns the latency in milliseconds that this share of the requests did not exceed; None if
-    /// there are no latencies.
+    /// Returns this quantile of the latencies in milliseconds; None if there are none.
     pub(crate) fn quantile_ms(&self, share: f64) -> Option<f64> {
         self.0.as_ref().map(|latencies| latencies.value_at_quantile(share) as f64 / 1e3)
     }
@@ -66,7 +65,8 @@ pub(crate) struct ExportTally {
     pub(super) within: Option<Nanos>,
     /// The maximum number of outstanding requests that a promise covers.
     covered: u64,
-    /// Whether requests beyond the promise are outstanding, and how many overdue ones may be covered.
+    /// Whether requests outside the promise are outstanding, and how many overdue requests the
+    /// promise may cover.
     asks_beyond: bool,
     undecided: u64,
 }
@@ -74,7 +74,7 @@ pub(crate) struct ExportTally {
 /// Whether a promise covers an outstanding request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coverage {
-    /// The promise has covered the request since it had waited for this long.
+    /// The promise covers the request, which waited for this long before it was covered.
     Kept {
         after: Nanos,
     },
@@ -90,7 +90,8 @@ pub(crate) enum Coverage {
 pub(crate) struct Answered {
     pub(crate) took: Nanos,
     pub(crate) failed: bool,
-    /// How long the request waited until the promise covered it; None if the promise does not.
+    /// How long the request waited until the promise covered it; None if the promise does not cover
+    /// it.
     pub(crate) kept_after: Option<Nanos>,
 }
 
@@ -149,8 +150,8 @@ impl ExportTally {
         }
     }
 
-    /// Called when all outstanding requests have been registered. If none of them is beyond the
-    /// promise, it covers those that the policy does not know yet.
+    /// Called when all outstanding requests have been registered. If none of them is outside the
+    /// promise, the promise also covers those that the policy has not classified yet.
     pub(crate) fn all_outstanding(&mut self) {
         if !self.asks_beyond {
             let most = self.covered.saturating_sub(self.figures.overdue);

@@ -63,7 +63,7 @@ pub fn header((class, verdict): (&str, &str), answer: &str, about: &[(&str, Stri
 pub const LARGE_WORDS_MAX: usize = 12;
 
 /// Splits a sentence after its first clauses. The first part has at most [`LARGE_WORDS_MAX`] words,
-/// if a clause ends by then.
+/// provided that a clause ends within them.
 pub fn large_and_small(sentence: &str) -> (&str, &str) {
     let is_short = |text: &str| text.split_whitespace().count() <= LARGE_WORDS_MAX;
     if is_short(sentence) {
@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn the_first_clauses_are_large() {
-        let all = "This disk cannot keep up: it needs 445 s for requests that come in 393 s; 2 of them would.";
+        let all = "This disk cannot keep up: it needs 445 s for requests that arrive in 393 s; 2 \
+                   of them would.";
         let (large, small) = super::large_and_small(all);
         assert_eq!(large, "This disk cannot keep up:");
         assert_eq!(format!("{large} {small}"), all);

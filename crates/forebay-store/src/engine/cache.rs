@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::segment::Node;
 
-/// A node's segment and its offset in the segment.
+/// A node's segment and its offset in the segment, which identify the node.
 type Name = (u64, u64);
 
 /// The cached nodes, limited by their total size.

@@ -182,7 +182,8 @@ impl Engine {
         outcome.map(|()| repaired)
     }
 
-    /// Rewrites missing or damaged roots. Segments listed only in them no longer affect any read.
+    /// Rewrites missing or damaged roots. Segments that only these roots listed no longer affect
+    /// any read.
     async fn give_roots_up(self: &Rc<Self>, repaired: &mut Checked) -> Result<(), OperationError> {
         let lost = self.losses_of_roots();
         self.mend_roots().await?;
@@ -275,7 +276,7 @@ impl Engine {
         self.replace(part, ages, records).await
     }
 
-    /// Returns the age range of the run that contains a part.
+    /// Returns the age range of the run that contains the part.
     fn ages(&self, part: &Part) -> Option<(u64, u64)> {
         let version = Rc::clone(&self.state.borrow().version);
         let id = part.segment.described.id;

@@ -68,7 +68,7 @@ impl Engine {
         log
     }
 
-    /// Returns the disks that accept writes, in order of their next turn.
+    /// Returns the disks that accept writes, in the order of their next duty.
     fn in_turn(&self, state: &State) -> Vec<usize> {
         let count = self.disks.len();
         let order = (1..=count).map(|step| (state.duty + step) % count);

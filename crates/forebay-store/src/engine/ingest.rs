@@ -78,8 +78,8 @@ impl Engine {
         }
     }
 
-    /// Returns Some(false) if puts are waiting, Some(true) if the store is closing and none will
-    /// follow, and None otherwise.
+    /// Returns Some(false) if puts are waiting, Some(true) if the store is closing and no further
+    /// puts will follow, and None otherwise.
     fn is_next(&self) -> Option<bool> {
         let state = self.state.borrow();
         match state.queue.is_empty() {
@@ -93,7 +93,7 @@ impl Engine {
         let state = self.state.borrow();
         let slot = self.disks[log.disk].layout.slot_bytes;
         let next = match state.queue.front() {
-            // An oversized put needs only one block in the slot, for its location.
+            // Only the location of an oversized put is stored in the slot, in one block.
             Some(put) if is_outsize(put, slot) => 1,
             Some(put) => size(put) + BATCH_HEAD as u64,
             None => 0,
@@ -202,9 +202,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Acknowledges a put that is durable and visible. The state just before the put is the current
-    /// state without the sequence numbers from the put's first on, all of which are in the log on
-    /// duty.
+    /// Acknowledges a put that is durable and visible. If the put holds a snapshot, the snapshot is
+    /// the current state limited to sequence numbers below the put's first; all later ones are in
+    /// the log on duty.
     fn done(&self, put: &Put) {
         if self.state.borrow_mut().holding.remove(&put.id) {
             let before = Picture { upto: put.sequence, ..self.picture() };
@@ -272,7 +272,8 @@ impl Engine {
         }
     }
 
-    /// Registers the time that a batch took. The first batch of a log had no gap before it.
+    /// Registers the time that a batch took. The first batch of a log is not used to measure gaps,
+    /// because no gap precedes it.
     fn took(&self, log: &Log, begun: Nanos) {
         let mut state = self.state.borrow_mut();
         state.last_batch = self.executor.now() - begun;
@@ -282,8 +283,8 @@ impl Engine {
         }
     }
 
-    /// Collects at least one waiting put, up to the group size and to what fits into `room`. A put
-    /// that is too long for any slot is returned alone.
+    /// Collects at least one waiting put, up to the group size and at most `room` bytes. A put that
+    /// is too long for any slot is returned alone.
     fn gather(&self, slot_bytes: u64, room: u64) -> (Vec<Put>, Vec<Record>) {
         let mut state = self.state.borrow_mut();
         let most = self.config.group_bytes.min(room.saturating_sub(BATCH_HEAD as u64));

@@ -26,7 +26,7 @@ struct Slot {
     is_used: Cell<bool>,
 }
 
-/// The trees of all disks.
+/// The trees that are updated in place, one per disk.
 pub(super) struct Trees {
     how: InPlace,
     slots: Vec<Slot>,

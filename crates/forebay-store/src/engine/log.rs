@@ -19,8 +19,8 @@ type Versions = BTreeMap<(Key, Reverse<u64>), Option<Value>>;
 /// For each slot of a disk, whether it is in use.
 pub(crate) type Slots = Rc<RefCell<Vec<bool>>>;
 
-/// A log. After its release, its slot can be reused: the records are then in a segment, and
-/// remaining readers use those in memory.
+/// A log. Its slot can be reused after the log is released: the records are then in a segment, and
+/// remaining readers use the copies in memory.
 pub(crate) struct Log {
     pub(crate) id: u64,
     pub(crate) disk: usize,
@@ -35,13 +35,14 @@ pub(crate) struct Log {
     pub(crate) before: Cell<(u64, u64)>,
     /// Whether another disk has recorded the log, or no other disk can.
     pub(crate) is_announced: Cell<bool>,
-    /// If set, the log is not transformed until more than this many bytes are free.
+    /// If set, transforming the log failed with this many bytes free, and is retried once the
+    /// amount of free space has changed.
     pub(crate) failed_at_free: Cell<Option<u64>>,
     is_released: Cell<bool>,
     records: RefCell<Versions>,
     /// The number of keys whose newest version is a value.
     values: Cell<u64>,
-    /// The log's extents outside its slot, and the space to which they return.
+    /// The log's extents outside its slot, and the space to which they are returned.
     stretches: RefCell<Vec<(u64, u64)>>,
     space: Rc<RefCell<Space>>,
     pub(crate) record_bytes: Cell<u64>,
@@ -52,7 +53,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Creates an empty log and marks its slot as used.
+    /// Creates an empty log and marks its slot as in use.
     pub(crate) fn new(
         id: u64,
         disk: usize,
@@ -107,7 +108,7 @@ impl Log {
         self.stretches.borrow_mut().clear();
     }
 
-    /// Inserts a record, which must be newer than all others of its key.
+    /// Inserts a record, which must be newer than all other records of its key.
     pub(crate) fn insert(&self, record: Record) {
         let had_value = matches!(self.get(&record.key, u64::MAX), Some(Some(_)));
         let is_value = record.value.is_some();

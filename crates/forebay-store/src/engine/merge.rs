@@ -16,8 +16,8 @@ use super::{Ahead, Engine, Log, Run, State, Writing, after, newest, pass};
 
 /// The share of dead data that justifies merging everything when space is short.
 const DEAD_LITTLE: f64 = 0.2;
-/// The same share when there is no space left for values. With less dead data, rewriting the whole
-/// store would gain too little.
+/// The minimum share of dead data for a merge when there is no space left for values. With less
+/// dead data, rewriting the whole store would gain too little.
 const DEAD_LEAST: f64 = 0.05;
 
 /// The space reserved for a segment of a merge, relative to its target size.
@@ -83,7 +83,8 @@ impl Engine {
         }
     }
 
-    /// Returns the next merge, unless it failed before with at least as much space.
+    /// Returns the next merge, unless it has already failed with at least as much free space as
+    /// now.
     pub(super) fn choose(&self, state: &State) -> Option<Merge> {
         let merge = if state.is_repairing { None } else { self.due(state) };
         merge.filter(|merge| !self.has_failed(state, &merge.inputs))
@@ -136,7 +137,8 @@ impl Engine {
         let all: u64 = runs.iter().map(|run| run.record_bytes()).sum();
         let stretches = stretches(runs, &state.logs, &stuck);
         // There is no space for values. Merging removes replaced data if there is enough of it, or
-        // if its amount is unknown. If logs find no space either, deletions would be refused next.
+        // if its amount is unknown. If there is no space for logs either, deletions would soon be
+        // refused.
         let is_enough = dead as f64 > all as f64 * DEAD_LEAST || !state.is_dead_known;
         if (state.is_full || is_enough && (!self.takes_values(state, 0) || !self.takes_next(state)))
             && let Some(longest) = stretches.iter().max_by_key(|stretch| stretch.len())
@@ -165,8 +167,8 @@ impl Engine {
     }
 
     /// Returns newer runs to merge before the merge with this age range continues, if there are
-    /// enough small ones to be worthwhile. A large merge takes long, and until then every read must
-    /// check each small run.
+    /// enough small ones to be worthwhile. A large merge takes long, and until it ends, every read
+    /// must check each small run.
     fn smaller(&self, state: &State, ages: (u64, u64)) -> Option<Vec<Rc<Run>>> {
         let is_newer = |run: &&Rc<Run>| run.ages.0 > ages.1;
         let newer: Vec<Rc<Run>> = state.version.runs.iter().take_while(is_newer).cloned().collect();
@@ -221,7 +223,7 @@ impl Engine {
             inputs.iter().map(|run| Ahead::new(self, run, &from, ahead)).collect();
         let room = self.output_room(&inputs);
         let end = end_of(&inputs);
-        // The streams keep the segments that they have yet to read.
+        // The streams keep the segments that they still have to read.
         drop(inputs);
         let mut writing: Option<Writing> = None;
         let mut last: Option<Key> = None;
@@ -312,7 +314,7 @@ impl Engine {
             if fit.is_empty() {
                 return Some(Err(OperationError::Full));
             }
-            // The filter by longest extent comes first, so that at least one disk always remains.
+            // Filter by the longest free extent first, so that at least one disk always remains.
             let half = |fit: Vec<usize>, of: &dyn Fn(usize) -> u64| -> Vec<usize> {
                 let most = fit.iter().map(|disk| of(*disk)).max().unwrap_or(0);
                 fit.into_iter().filter(|disk| of(*disk) >= most / 2).collect()
@@ -368,8 +370,8 @@ fn without_giants(mut runs: &[Rc<Run>]) -> &[Rc<Run>] {
     runs
 }
 
-/// Returns whether a run is readable as far as is known. Lost data may become readable again, and
-/// its keys stay unknown until then.
+/// Returns whether no part of a run is known to be unreadable. Lost data may become readable again,
+/// and its keys stay unknown until then.
 fn is_sound(run: &Rc<Run>) -> bool {
     run.parts.iter().all(|part| part.segment.lost.is_none() && part.segment.damaged.get().is_none())
 }

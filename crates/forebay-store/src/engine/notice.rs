@@ -52,7 +52,7 @@ struct Failures {
     told: Option<Nanos>,
     /// The number of unreported failures since then.
     untold: u64,
-    /// Whether the disk's recovery has not been reported yet.
+    /// Whether the disk's recovery must still be reported.
     is_open: bool,
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Data that cannot be read because a disk is missing or damaged is part of the state: reads of
 //! keys that it may affect fail, and all others succeed. If too many roots are missing to determine
-//! the content, all reads fail and nothing is written until a repair gives the missing content up.
+//! the content, all reads fail and nothing is written until a repair gives up the missing content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -23,11 +23,10 @@ use super::{Copy, Engine, Partial, Segment, State, Version};
 struct ListedSegment {
     described: Described,
     disk: usize,
-    /// Whether the root of the segment's own disk lists it.
+    /// Whether the root on the segment's own disk lists it.
     by_own: bool,
     copy: Option<Copy>,
-    /// Other disks whose roots list it. There are several if a copy was recreated while a disk was
-    /// missing.
+    /// Other disks whose roots list it: several if the copy was recreated while a disk was missing.
     others: Vec<usize>,
 }
 
@@ -40,12 +39,12 @@ impl State {
     }
 }
 
-/// An upper bound on the numbers that a disk may have used, without another disk having recorded
-/// them, for operations that were never acknowledged.
+/// An upper bound on how many numbers a disk may have used for operations that were never
+/// acknowledged and that no other disk has recorded.
 const UNKNOWN: u64 = 1 << 20;
 
 impl State {
-    /// Skips all numbers that a missing disk may have used, because it may come back.
+    /// Skips all numbers that a missing disk may have used, because that disk may reappear.
     fn leave_out(&mut self) {
         self.next_log += UNKNOWN;
         self.next_segment += UNKNOWN;
@@ -112,8 +111,8 @@ impl Engine {
         present.into_iter()
     }
 
-    /// Returns the newer of a disk's two roots, and whether it is complete. It is incomplete if a
-    /// later frame follows the intact ones, or possibly if a block is unreadable.
+    /// Returns the newer of a disk's two roots, and whether it is complete. It is incomplete if
+    /// another frame follows the damaged one, and may be incomplete if a block is unreadable.
     async fn find_root(&self, disk: usize) -> Result<(Root, bool), OperationError> {
         let layout = self.disks[disk].layout;
         let mut areas = [self.read_chain(disk, 0).await?, self.read_chain(disk, 1).await?];
@@ -199,8 +198,8 @@ impl Engine {
         let version = Rc::clone(&self.state.borrow().version);
         let is_bare = |segment: &&Rc<Segment>| segment.copy().is_none() && segment.lost.is_none();
         for segment in version.segments().filter(is_bare) {
-            // A segment in two parts may already have its copy. If creating the copy fails, the
-            // segment has none until the next opening.
+            // A segment that appears as two parts may already have a copy. If creating the copy
+            // fails, the segment has none until the next opening.
             if segment.copy().is_none() {
                 let _ = self.copy(segment).await;
             }
@@ -208,8 +207,8 @@ impl Engine {
         self.forget_stale(&version).await;
     }
 
-    /// Removes the entries of copies whose space has been reused from roots, once there are new
-    /// copies.
+    /// Removes the entries of copies whose space has been reused from the roots, once new copies
+    /// exist.
     async fn forget_stale(&self, version: &Version) {
         let stale = std::mem::take(&mut self.state.borrow_mut().stale_copies);
         for (disk, id) in stale {
@@ -223,7 +222,7 @@ impl Engine {
         }
     }
 
-    /// Adds segments that are listed only in another disk's root to their own disk's root.
+    /// Adds segments that only another disk's root lists to the root of their own disk.
     async fn say_again(&self, half: &BTreeSet<u64>) {
         let version = Rc::clone(&self.state.borrow().version);
         for segment in version.segments().filter(|segment| half.contains(&segment.described.id)) {

@@ -9,7 +9,8 @@ use crate::{Key, OperationError, Value, filter};
 
 use super::{Engine, Log, Segment, Version};
 
-/// The state at one moment. While it is held, segments remain on their disks and logs in memory.
+/// The state of the store at one moment. While it is held, segments remain on their disks and logs
+/// remain in memory.
 #[derive(Clone)]
 pub(super) struct Picture {
     pub(super) logs: Vec<Rc<Log>>,

@@ -168,7 +168,7 @@ impl Engine {
         let begun = self.begun();
         for (&log, &expected) in expected.iter().filter(|(_, expected)| **expected > 0) {
             if !slots.has(log) && !self.state.borrow().version.covers(log) {
-                // The log's disk may no longer be known.
+                // The disk of the log may no longer be known.
                 let disk = begun.iter().find(|begun| begun.log == log);
                 let disk = disk.map_or(0, |begun| usize::from(begun.disk));
                 let gone = FoundLog::lost(log, expected);

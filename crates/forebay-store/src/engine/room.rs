@@ -1,4 +1,4 @@
-//! Decides what is still accepted as disks fill up.
+//! Decides which puts are still accepted as disks fill up.
 //!
 //! A value is accepted if the segment of its log will find space in addition to what merges need;
 //! without space for merges, replaced data could never be freed. Otherwise, puts wait for merges
@@ -45,7 +45,8 @@ impl Engine {
         room == 0 || space.longest() >= room && space.free_bytes() >= room + merge_room
     }
 
-    /// Returns whether some disk has space for a log's segment, and no older log waits for space.
+    /// Returns whether some disk has space for a log's segment, provided that no older log waits
+    /// for space.
     fn finds_room(&self, state: &State, log: &Log) -> bool {
         if self.is_behind_a_full(state, log) {
             return false;
@@ -59,8 +60,8 @@ impl Engine {
 
     /// Returns the amount of free space at which a transformation failed, or None if it succeeded.
     /// The log then waits until the free space has changed, apart from occasional retries. The
-    /// result is 0 if the log was not first in line or if other rules apply from now on, and the
-    /// maximum if a disk failed, in which case only waiting helps.
+    /// result is 0 if an older log was waiting or if different limits apply from now on. It is the
+    /// maximum if a disk failed, because free space does not help then.
     pub(super) fn free_at_failure(
         &self,
         log: &Log,
@@ -85,7 +86,7 @@ impl Engine {
         is_more && self.finds_room(state, log)
     }
 
-    /// Returns whether any log is being or will be transformed, so that its slot may become free.
+    /// Returns whether any log is being transformed or will be, so that its slot may become free.
     pub(super) fn may_end(&self, state: &State) -> bool {
         let is_left = |log: &&Rc<Log>| !state.lost_logs.contains(&log.id);
         let may_end =
@@ -181,8 +182,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether an extent for the longest record remains after `bytes` more bytes of values.
-    /// With one such extent, a merge can move all records one at a time.
+    /// Returns whether, after `bytes` more bytes of values, an extent remains that is long enough
+    /// for the longest record. With such an extent, a merge can move all records one at a time.
     fn leaves_spare(&self, state: &State, bytes: u64) -> bool {
         let longest = state.longest_record.max(bytes);
         if self.trees.is_some() || 2 * longest < self.segment_bytes() {
@@ -196,8 +197,8 @@ impl Engine {
         pieces > logs.sum::<u64>() + bytes.div_ceil(record)
     }
 
-    /// Returns whether there is an extent for the segment of a put that is longer than a batch, and
-    /// one for its log if necessary.
+    /// Returns whether there is an extent for the segment of a put that is longer than a batch and,
+    /// if needed, another one for its log.
     fn has_places(&self, state: &State, put: &Put) -> bool {
         if self.trees.is_some() || self.config.transformation == Transformation::None {
             return true;
@@ -216,8 +217,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether a disk has an extent for the next put, or needs none, or no other disk has
-    /// one.
+    /// Returns whether a disk is suitable for the next put: it has an extent, or the put needs
+    /// none, or no disk has one.
     pub(super) fn is_place(&self, state: &State, disk: usize) -> bool {
         let Some(put) = state.queue.front() else { return true };
         let len = batch_len(put);
@@ -302,8 +303,8 @@ impl Engine {
     }
 }
 
-/// Returns the longest sequence of neighbors that need at most `left` bytes together, and of which
-/// those with records nearly as long as `record` need at most `whole` bytes. Of several such
+/// Returns the longest sequence of neighbors that need at most `left` bytes together; those with
+/// records nearly as long as `record` may need at most `whole` bytes of this. Of several such
 /// sequences, returns the newest.
 fn most_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run>] {
     let needs = |run: &Rc<Run>| needs(run, record, false);
@@ -335,20 +336,20 @@ fn last_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run
     &runs[runs.len() - count..]
 }
 
-/// Returns the space that a run needs, and, if it has records nearly as long as `record`, the same
-/// number again, else 0.
+/// Returns the space that a run needs. The second number is the same if the run has records nearly
+/// as long as `record`, and otherwise 0.
 fn needs(run: &Run, record: u64, drops: bool) -> (u64, u64) {
     let need = run_need(run, drops);
     (need, if 2 * longest_record(run) > record { need } else { 0 })
 }
 
-/// Returns the greatest mean record length among the run's segments.
+/// Returns the largest mean record length among the run's segments.
 fn longest_record(run: &Run) -> u64 {
     run.parts.iter().map(|part| part.segment.described.shape.mean_record()).max().unwrap_or(0)
 }
 
-/// Returns the length of the run's longest segment without its last record, which is when the
-/// segment is freed unless it owns all later keys. Deletions that a merge drops need no space;
+/// Returns the length of the run's longest segment without its last record. A segment is freed at
+/// its last record, unless it owns all later keys. Deletions that a merge drops need no space;
 /// their keys are assumed to have average length.
 fn run_need(run: &Run, drops: bool) -> u64 {
     let need = |part: &Part| {

@@ -1,4 +1,4 @@
-//! Scans: pages of keys in order, with their values, each page as of one moment.
+//! Scans: pages of keys in order, with their values, each page as of a single point in time.
 //!
 //! Data read beyond the end of a page, and reads in flight, are kept for a while for a scan that
 //! continues there on the same segments. They are discarded when a merge or transformation ends or
@@ -17,7 +17,7 @@ use super::{
 const STEP_BYTES_MIN: u64 = 64 << 10;
 /// The maximum number of scans kept between pages.
 const KEPT_MAX: usize = 64;
-/// The approximate size of a leaf, unless it has a single longer record.
+/// The approximate size of a leaf, unless a single record is longer.
 const LEAF_BYTES: f64 = 8192.0;
 
 /// The limits of a page.
@@ -39,7 +39,7 @@ pub(super) struct PausedScan {
     runs: Vec<Stream>,
 }
 
-/// The records of a log as of one moment.
+/// The records of a log as of a single point in time.
 struct InLog {
     log: Rc<Log>,
     upto: u64,

@@ -37,7 +37,7 @@ pub(super) async fn newest<R: Records>(
     Ok(newest.cloned())
 }
 
-/// Advances the streams beyond the smallest key.
+/// Advances all streams beyond the smallest key.
 pub(super) fn pass<R: Records>(streams: &mut [R], key: &Key) {
     for stream in streams {
         if stream.peek().is_some_and(|record| record.key == *key) {
@@ -65,7 +65,7 @@ impl Pace {
         Pace { step, step_max: step, wanted: 0, waits: true }
     }
 
-    /// Returns the length of a step that must have at least `least` bytes.
+    /// Returns the length of the next step, which is at least `least` bytes.
     fn step(&mut self, least: u64) -> u64 {
         let step = self.step.max(least);
         self.step = (self.step * 2).min(self.step_max);
@@ -79,8 +79,7 @@ struct Step {
     part: Part,
     at: u64,
     len: u64,
-    /// The read in progress; None if it begins only when the disk is idle and lasts only as long as
-    /// the disk stays idle.
+    /// The read in progress; None if the stream is read only while the disk is idle.
     reading: Option<Reading>,
 }
 
@@ -306,7 +305,7 @@ impl Reading {
 }
 
 impl Engine {
-    /// Reads bytes of a segment from `at` on.
+    /// Reads bytes of a segment starting at `at`.
     pub(super) async fn read_part(
         &self,
         segment: &Segment,

@@ -49,8 +49,8 @@ impl Engine {
         });
     }
 
-    /// Registers the end of a transformation and its duration, which is None if the transformation
-    /// was given up.
+    /// Registers the end of a transformation and its duration; None if the transformation was
+    /// abandoned.
     fn end_transformation(&self, log: &Log, took: Option<Nanos>) {
         let mut state = self.state.borrow_mut();
         if let Some(took) = took {
@@ -176,7 +176,7 @@ impl Engine {
             if segment.filter.may_hold(hash) {
                 let mean = shape.record_bytes / shape.records.max(1);
                 segment.dead.set((segment.dead.get() + mean).min(shape.record_bytes));
-                // Even older versions were counted when this one was written.
+                // Versions older than this one were counted when this one was written.
                 return asked;
             }
         }

@@ -2,8 +2,8 @@
 //! the next batch and the length of logs.
 //!
 //! **Gap.** A batch written directly after the previous one just misses its position, and must wait
-//! for the disk's next rotation. Leaving out as many bytes as pass under the head in the meantime
-//! avoids this. Their number is unknown, so different gaps are tried.
+//! for the disk's next rotation. A gap of as many bytes as pass under the head in the meantime
+//! avoids this. Its best length is unknown, so different gaps are tried.
 //!
 //! **Log length.** A transformation has fixed costs however short its log is (a flush, two roots, a
 //! copy). It must end within `(n - 1) / 2` logging periods on `n` disks (the paper's acceptable

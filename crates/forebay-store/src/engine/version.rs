@@ -72,7 +72,7 @@ impl Segment {
         }
     }
 
-    /// Sets the copy of the segment's filter, whose space is already reserved.
+    /// Sets the copy of the segment's filter. Its space has already been reserved.
     pub(crate) fn has_copy(&self, copy: Copy, space: &Rc<RefCell<Space>>) {
         assert!(self.copy.set((copy, Rc::clone(space))).is_ok(), "one copy is enough");
     }
@@ -89,8 +89,8 @@ impl Segment {
         self
     }
 
-    /// Makes the segment represent a log with missing batches; the log's remaining records are in
-    /// memory.
+    /// Makes this entry represent a log with missing batches instead of a segment. The log's
+    /// remaining records are in memory.
     pub(crate) fn with_holes(mut self, failure: OperationError, holes: Vec<Hole>) -> Segment {
         self.holes = holes;
         self.lost(failure)
@@ -131,7 +131,7 @@ pub(crate) struct Part {
     pub(crate) keys: Keys,
 }
 
-/// Segments of the same age range, in key order.
+/// A run: segments of the same age range, in key order.
 #[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) ages: (u64, u64),

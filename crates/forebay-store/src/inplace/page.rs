@@ -43,7 +43,7 @@ pub(crate) struct Extent {
 /// The content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// The value; None if the key was deleted.
+    /// The value is stored in the leaf; None if the key was deleted.
     Here(Option<Value>),
     Apart(Extent),
 }
@@ -105,7 +105,7 @@ pub(crate) enum Page {
 }
 
 impl Page {
-    /// Returns whether the entries do not fit into a page.
+    /// Returns whether the entries are too long for a page.
     pub(crate) fn is_over(&self, page_bytes: usize) -> bool {
         self.bytes() > room(page_bytes)
     }

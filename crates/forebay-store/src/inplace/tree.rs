@@ -65,7 +65,7 @@ impl Tree {
         while path.len() < self.height {
             let Page::Inner(children) = &self.pages[path.last()?].page else { return None };
             let at = children[1..].partition_point(|(least, _)| **least <= *key);
-            // The bound gets tighter on each level.
+            // The bound becomes tighter at each level.
             bound = children.get(at + 1).map(|(least, _)| least.clone()).or(bound);
             path.push(children[at].1);
         }
@@ -102,7 +102,7 @@ impl Tree {
             self.by_use.insert(self.uses, place);
         }
         let before = self.pages.insert(place, Held { page, is_dirty, used });
-        assert!(before.is_none(), "the page at {place} is there already");
+        assert!(before.is_none(), "the page at {place} already exists");
     }
 
     /// Evicts the least recently used leaf if there are too many.

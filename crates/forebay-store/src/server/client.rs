@@ -68,7 +68,7 @@ impl Identity {
     }
 }
 
-/// Checks that the bytes are a valid name.
+/// Checks that the bytes are a valid name. `what` names the attribute in error messages.
 ///
 /// # Errors
 /// Describes what is wrong with the name.

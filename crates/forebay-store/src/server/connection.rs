@@ -16,15 +16,14 @@ use crate::{Answer, OperationResult};
 
 /// How long a stopping server waits for a client that reads slowly.
 const DEAF_AT_THE_END: Duration = Duration::from_secs(5);
-/// How long to wait for a client to read the last reply. It may still have to send a long command,
-/// and nothing of what it sends is kept.
+/// How long to wait for a client to read the last reply. The client may first finish sending a long
+/// command, whose bytes are discarded.
 const LINGER: Duration = Duration::from_secs(60);
 /// The number of bytes to read at a time.
 const CHUNK: usize = 64 << 10;
-/// Replies are sent when they reach this many bytes, or when nothing is in flight.
+/// Replies are sent once they amount to this many bytes, or when no command is in flight.
 const OUT: usize = 1 << 20;
-/// The maximum number of bytes of plans begun before the first of them has been answered, unless a
-/// single plan has more.
+/// The maximum number of bytes of unanswered plans, unless a single plan is larger.
 const PLANNED_MAX: usize = 1 << 20;
 /// The maximum number of commands, after the one being answered, whose reads begin as soon as their
 /// own writes are done.
@@ -110,7 +109,7 @@ impl Connection {
         self.session.is_over || self.ends.is_some()
     }
 
-    /// Begins all complete commands that may begin.
+    /// Begins all complete commands that need not wait for others.
     fn begin_all(&mut self) {
         while self.pending.len() < self.serving.limits.pipeline_max
             && self.planned_bytes < PLANNED_MAX
@@ -199,7 +198,7 @@ impl Connection {
         if self.out.len() > OUT { self.send() } else { Ok(()) }
     }
 
-    /// Writes a reply, and first counts its bytes as held.
+    /// Writes a reply, after counting its bytes as held.
     fn put_new(&mut self, reply: &Reply) -> io::Result<()> {
         self.session.holds(reply.bytes());
         self.put(reply)
@@ -278,8 +277,8 @@ impl Connection {
                 Err(error) if is_tick(&error) => {}
                 Err(error) => return Err(error),
             }
-            // The extra byte makes the pace apply from the start: even a client that has read
-            // nothing keeps data on the disks from being freed.
+            // Add a byte so that the minimum pace also applies to a client that has not read
+            // anything yet, because even such a client prevents data on the disks from being freed.
             if sent < self.out.len() && self.is_deaf(&mut pace, sent + 1) {
                 return Err(io::ErrorKind::TimedOut.into());
             }

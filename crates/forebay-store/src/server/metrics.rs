@@ -68,7 +68,8 @@ impl Pages for StorePages {
     }
 
     fn health(&self) -> Result<String, String> {
-        // A store without threads would have ended the process, so the answer is always ok.
+        // If the store's thread had ended, the process would have ended too, so the answer is
+        // always ok.
         Ok("ok\n".into())
     }
 }

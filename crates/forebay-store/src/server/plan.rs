@@ -17,7 +17,8 @@ const WORD_BYTES: usize = 64;
 const RECORD_BYTES: usize = 16;
 /// The length of the longest put.
 const RECORDS_MAX: usize = RECORD_BYTES + KEY_MAX + VALUE_MAX;
-/// A client may always queue a transaction up to this size, however much other clients have queued.
+/// The size up to which a client can always queue a transaction, however much other clients have
+/// queued.
 const FREE_BYTES: usize = 64 << 10;
 
 /// The source of a value.
@@ -148,7 +149,7 @@ pub(super) struct Transaction {
     pub(super) plan: Plan,
     /// The memory of the queued commands in bytes.
     pub(super) bytes: usize,
-    /// This client's share of all queued bytes.
+    /// The bytes queued by this client, as part of the total.
     pub(super) part: Part,
     /// Whether a command was refused, so that EXEC executes none.
     pub(super) is_refused: bool,
@@ -178,7 +179,8 @@ impl Transaction {
         }
         self.bytes = bytes;
         if !self.part.holds(bytes.saturating_sub(FREE_BYTES)) {
-            let what = "ERR clients have queued too much between MULTI and EXEC; try again later";
+            let what =
+                "ERR clients have queued too much data between MULTI and EXEC; try again later";
             return Err(Reply::Error(what.into()));
         }
         self.plan.add(name, &words[1..])

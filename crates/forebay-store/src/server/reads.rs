@@ -75,7 +75,8 @@ impl Reads {
 pub(super) struct Reading(Arc<Reads>);
 
 impl Reading {
-    /// Registers that the read returned a value of `bytes` bytes, of which `held` wait to be sent.
+    /// Registers that the read returned a value of `bytes` bytes, of which `held` are waiting to be
+    /// sent.
     pub(super) fn returned(self, bytes: usize, held: usize) {
         let mut state = self.0.state();
         state.guess = bytes.max(state.guess / 2);

@@ -38,8 +38,8 @@ impl Pending {
     }
 }
 
-/// A plan whose commands execute at one moment. Its writes, if any, have been sent to the store;
-/// its reads begin when the writes are done.
+/// A plan, whose commands execute as of a single point in time. Its writes, if any, have been sent
+/// to the store; its reads begin when the writes are done.
 pub(super) struct Running {
     /// Receives the outcome of the writes.
     written: Option<Receiver<OperationResult>>,
@@ -53,8 +53,8 @@ pub(super) struct Running {
     _part: Option<Part>,
 }
 
-/// The reads of a plan in order, each with whether its value is needed. Some reads may not have
-/// begun.
+/// The reads of a plan in order, each with a flag that tells whether its value is needed. Some
+/// reads may not have begun.
 pub(super) struct Reading {
     asked: VecDeque<(Receiver<OperationResult>, bool)>,
     left: std::vec::IntoIter<(Key, bool)>,
@@ -552,7 +552,7 @@ impl Session {
                 None => return error("ERR this scan has expired; start again with cursor 0"),
             },
         };
-        // The reply contains the cursor, so the scan must be awaited here.
+        // The reply contains the cursor, so the scan must finish first.
         let bytes = self.serving.limits.scan_bytes_max;
         let Page { records, next } = match self.store().ask(Operation::Scan { from, count, bytes })
         {

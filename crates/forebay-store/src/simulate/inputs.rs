@@ -42,7 +42,7 @@ words! {
         "enhanced": Arranged::Enhanced, "one job per disk: no disk reads and writes in the same \
             stage";
         "basic": Arranged::Basic, "a log is sorted on its own disk";
-        "raid0": Arranged::Raid0, "all disks as one, for logs and segments";
+        "raid0": Arranged::Raid0, "all disks combined, for logs and segments";
     }
 }
 
@@ -55,7 +55,7 @@ words! {
 }
 
 words! {
-    /// What logs become; true for a tree in place.
+    /// The structure to which logs are converted; true for a tree in place.
     TreeName(bool), "WHAT" {
         "runs": false, "sorted runs, each written in one pass";
         "in-place": true, "one B+tree per disk, updated in place as in the paper";

@@ -126,8 +126,8 @@ fn parking(parking: &Parking) -> String {
     let Parking { rest_s, break_even_s } = *parking;
     let pays = if rest_s > break_even_s { "pays" } else { "costs more than it saves" };
     format!(
-        "A disk rests {} between its turns, and must rest more than {} to save the energy of a \
-         spin-up: parking {pays}.",
+        "A disk is idle for {} between its turns, and must be idle for more than {} to save the \
+         energy of a spin-up: parking {pays}.",
         seconds(rest_s),
         seconds(break_even_s)
     )

@@ -50,8 +50,8 @@ forebay_ask::ask! {
         to_cache: bool,
         /// The structure that logs are converted to
         tree: TreeName = "runs",
-        /// The number of concurrent writes to a tree in place; a single thread that waits for each
-        /// write has one
+        /// The number of concurrent writes to a B+tree that is updated in place; 1 means a single
+        /// thread that waits for each write
         tree_depth: u16 = "1" [.word("COUNT").between(1.0, 1024.0).requires("tree")],
         /// Let the store choose the length of logs and the gaps between batches, as it does when
         /// serving

@@ -57,7 +57,7 @@ const PAGE_BYTES: u64 = 4 << 20;
 /// An iterator over the keys and values of a snapshot, in order. It ends after the first error.
 pub struct Records<'a> {
     snapshot: &'a Snapshot,
-    /// Receives the next page; None after the last one.
+    /// Receives the next page; None after the last page.
     asked: Option<Receiver<OperationResult>>,
     ready: std::vec::IntoIter<(Key, Value)>,
 }

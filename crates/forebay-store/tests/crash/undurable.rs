@@ -1,5 +1,5 @@
 //! Tests puts that are answered before they are durable: a power cut loses only the latest puts, at
-//! most one log of them, and the rest is the state as of one moment.
+//! most one log of them, and the rest is the state as of a single point in time.
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_live::run;

@@ -251,7 +251,7 @@ fn disks_that_are_no_store_are_named_and_not_written() {
     drop(make(&folders[..4], 64 * MIB).unwrap());
     assert!(said(make(&folders[..4], 64 * MIB)).contains("overwrite"));
     assert!(said(find(&folders[..3])).contains("3 of its 4 disks are named"));
-    assert!(said(find(&[])).contains("no disks are named"));
+    assert!(said(find(&[])).contains("no disks are specified"));
     let copy = folders[4].join("forebay.store");
     fs::copy(folders[0].join("forebay.store"), &copy).unwrap();
     assert!(said(find(&folders)).contains("is disk 1 of the store, and so is"));

@@ -62,7 +62,7 @@ pub(crate) struct Cursor<'a> {
     text: &'a [u8],
     stop: usize,
     separator: u8,
-    /// A byte below this may end a short word; the separator does.
+    /// Bytes below this value, which include the separator, may end a short word.
     limit: u8,
     blanks: bool,
 }
@@ -161,7 +161,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns whether the line ends here.
+    /// Returns whether the cursor is at the end of the line.
     #[inline(always)]
     fn ends(&self) -> bool {
         match self.byte() {
@@ -171,7 +171,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns whether the byte at `at` ends a field. This may depend on the byte after it.
+    /// Returns whether the byte at `at` ends a field, which may depend on the next byte.
     #[inline(always)]
     fn parts(&self, at: usize) -> bool {
         match self.text.get(at) {
@@ -183,7 +183,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads up to 19 digits from `at` on. Returns their value and the position after them.
+    /// Reads up to 19 digits starting at `at`. Returns their value and the position after them.
     #[inline(always)]
     fn digits(&self, at: usize) -> Option<(u64, usize)> {
         // The next eight bytes begin at a fixed position, so that the processor need not wait for
@@ -294,7 +294,8 @@ impl<'a> Cursor<'a> {
         Ok(rest.get(..length).unwrap_or_default().trim_ascii())
     }
 
-    /// Skips the current line if it contains only spaces and tabs. Returns whether it did.
+    /// Skips the current line if it contains only spaces and tabs. Returns whether a line was
+    /// skipped.
     #[inline(always)]
     pub(crate) fn skip_blank_line(&mut self) -> bool {
         self.byte() <= b' ' && self.skip_blanks_to_line()

@@ -23,8 +23,8 @@ pub(super) fn of(columns: &Columns, header: Header, format: &str) -> Vec<ColumnM
     read.zip(&columns.titles).zip(0..).map(meaning).collect()
 }
 
-/// Explains the fields of a format that has its own reader, and by what a binary format was
-/// recognized.
+/// Explains the fields of a format that has its own reader and, for a binary format, how the format
+/// was recognized.
 pub(crate) fn of_format(name: &str) -> Vec<ColumnMeaning> {
     let (fields, sign) =
         Format::named(name).map_or((&[][..], ""), |format| (format.fields, format.sign));

@@ -1,5 +1,5 @@
 //! Reads rows of words in which a name consists of several words, as in `4892 rs:main Q 904265560`.
-//! Such a row has too many words, so those after the name are counted from the end of the row.
+//! Such a row has too many words, so the words after the name are counted from the end of the row.
 
 use crate::columns::cursor::Separator;
 use crate::columns::spec::{Columns, Role};
@@ -20,7 +20,7 @@ pub(crate) fn quoted(line: &[u8], columns: &Columns, separator: Separator) -> Ve
     named.filter_map(|named| with_quotes(&words, place, named)).collect()
 }
 
-/// Joins the words of a row, with quotes around the `named` words from `place` on.
+/// Joins the words of a row, with quotes around the `named` words starting at `place`.
 fn with_quotes(words: &[&[u8]], place: usize, named: usize) -> Option<Vec<u8>> {
     let name = words.get(place..place + named).filter(|_| (2..=WORDS_MAX).contains(&named))?;
     let name = name.join(&b' ');

@@ -75,7 +75,7 @@ impl PlainNumber {
         };
         let mut rest = field.strip_prefix(b"+").unwrap_or(field);
         let mut number = PlainNumber { bytes: [0; NUMBER_BYTES_MAX], length: 0 };
-        // Count the digits since the last character that groups thousands.
+        // Count the digits since the last digit-group separator.
         let (mut digits, mut is_grouped, mut is_fraction) = (0, false, false);
         while let [byte, after @ ..] = rest {
             let sign = GROUPS.iter().find(|sign| rest.starts_with(sign)).map(|sign| sign.len());
@@ -192,7 +192,7 @@ impl Mark {
         let is_of = |mark| {
             let number = PlainNumber::of(field, mark)?;
             let points = number.bytes().iter().filter(|&&byte| byte == b'.').count();
-            // Nobody writes 500 as 0,500.
+            // Numbers such as 500 are never written as 0,500.
             let is_padded = points == 0 && field.first() == Some(&b'0');
             (points < 2 && is_digits_and(number.bytes(), b'.') && !is_padded).then_some(mark)
         };

@@ -7,7 +7,7 @@ use crate::columns::cursor::short_key;
 /// How a column encodes operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OpCode {
-    /// Words. Case is ignored.
+    /// Words for operations, in upper or lower case.
     Words(OpWords),
     /// SCSI operation codes in hexadecimal. Commands that transfer no data are skipped.
     Scsi,
@@ -44,8 +44,8 @@ fn slot(key: u64, factor: u64) -> usize {
     (key.wrapping_mul(factor) >> 56) as usize
 }
 
-/// Places the words in slots if `factor` gives each word its own slot. Lookups must not need a
-/// second try, because the sequence of words is hard to predict.
+/// Places the words in slots if `factor` gives each word its own slot. A lookup must not need a
+/// second attempt, because the sequence of words is hard to predict.
 fn apart(keys: &[(u64, Op)], factor: u64) -> Option<(u64, Vec<(u64, Op)>)> {
     let mut slots = vec![(NO_KEY, Op::Read); SLOTS];
     for &(key, op) in keys {

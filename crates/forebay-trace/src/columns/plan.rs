@@ -51,8 +51,8 @@ impl FieldError {
 #[derive(Clone, Copy)]
 struct Name {
     keys: Keys,
-    /// The position at which each field begins. A part that the row lacks has the position of its
-    /// default.
+    /// The position at which each field begins. Parts that are missing from the row have the
+    /// positions of their defaults.
     starts: [usize; PARTS],
     /// Whether the keys represent the complete name.
     short: bool,
@@ -129,7 +129,7 @@ impl Fields {
         if self.op == Some(Op::Write) && is_write_zeroes(field_at(cursor, self.op_from)) {
             self.op = Some(Op::Trim);
         }
-        // A long read or write in other units is most likely in bytes.
+        // A long read or write whose unit is not bytes was most likely recorded in bytes.
         let is_long =
             |op: Op| (op == Op::Trim || len_unit == 1) && LongRequests::may_split(op, len);
         match self.op {
@@ -172,7 +172,7 @@ pub(crate) struct Plan {
     pub(crate) mark: Option<Mark>,
     /// Whether arrival times are computed from completion times.
     has_end: bool,
-    /// Whether times are times of day, and the day that the last of them was in.
+    /// Whether times are times of day, and on which day the last of them was.
     has_clock: bool,
     pub(crate) day: DayClock,
     has_volume: bool,
@@ -180,13 +180,13 @@ pub(crate) struct Plan {
     volumes: Names,
     streams: Names,
     room: NameBudget,
-    /// Counts of rows that were read only in part.
+    /// Counts of rows that were only read in part.
     pub(crate) odd: PartialRows,
     /// The length of the request in the last row, if it is too long for a record.
     pub(crate) long_len: Option<u64>,
 }
 
-/// Counts of rows of which a part cannot be represented.
+/// Counts of rows with values that cannot be represented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PartialRows {
     /// Latencies that are unknown because they are negative differences.
@@ -238,8 +238,8 @@ impl Plan {
         (&self.volumes, &self.streams)
     }
 
-    /// Returns the initial dictionary. If no column contains the names of volumes or streams, it
-    /// has one of them.
+    /// Returns the initial dictionary. If no column contains the names of volumes or of streams,
+    /// the dictionary has one volume or one stream.
     pub(crate) fn dictionary(&self) -> Dictionary {
         let mut dictionary = Dictionary::default();
         if !self.has_volume {
@@ -499,7 +499,7 @@ impl Plan {
         true
     }
 
-    /// Returns whether a line that is not a row names the columns: it has words in place of both
+    /// Returns whether a line that is not a row contains the column names: words in place of both
     /// numbers and operations.
     pub(crate) fn is_header(&self, line: &Cursor<'_>) -> bool {
         let mut cursor = *line;

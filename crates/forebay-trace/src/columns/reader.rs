@@ -25,14 +25,14 @@ use crate::trace::{BATCH, Dictionary, HeaderAgain, Notes, Reader, Record, Source
 use crate::{Place, TraceError};
 use forebay_words::plural::{counted, verb};
 
-/// What may precede the first request.
+/// The lines that may precede the first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// A line whose first name is that of the preset's first column.
+    /// A line that begins with the name of the preset's first column.
     Preset,
     /// The line of names from which the declaration was derived.
     Named,
-    /// Any line without a number in a column of numbers.
+    /// Any line that has no number in a column of numbers.
     Guessed,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Header {
 const SEPARATED_LINES: usize = 20;
 /// The maximum number of comments whose places are stored.
 const COMMENTS_MAX: usize = 1000;
-/// The maximum number of lines of a row with line breaks within quotes.
+/// The maximum number of lines in a row with line breaks within quotes.
 const JOINED_LINES: u64 = 16;
 
 /// A [`Reader`] for text with declared columns. Blank lines are ignored; rows without a request are
@@ -60,7 +60,7 @@ pub(crate) struct ColumnReader {
     kept: u64,
     begun: bool,
     ended: bool,
-    /// The header line, if there is one, and its repetitions.
+    /// The header line, if there is one. Repetitions of this line are skipped.
     names: Vec<u8>,
     headers_again: Vec<HeaderAgain>,
     /// The number of comments among `headers_again`.
@@ -119,7 +119,7 @@ impl ColumnReader {
         }
     }
 
-    /// Skips what precedes the first request, and detects the separator.
+    /// Skips everything before the first request, and detects the separator.
     fn begin(&mut self) -> Result<Separator, TraceError> {
         for _ in 0..self.skip_lines {
             let line = self.lines.next()?.unwrap_or_default();
@@ -155,7 +155,7 @@ impl ColumnReader {
         }
     }
 
-    /// Adds a note if the first rows have more columns than the preset knows.
+    /// Adds a note if the first rows have more columns than the preset defines.
     fn note_columns_behind(&mut self, separator: Separator) -> Result<(), TraceError> {
         let known = self.columns.roles.len().max(self.columns.titles.len());
         if self.header != Header::Preset {
@@ -165,7 +165,7 @@ impl ColumnReader {
         let rows = text.get(..whole).unwrap_or_default().split_inclusive(|&byte| byte == b'\n');
         let mut plan = Plan::new(&self.columns);
         let mut unused = plan.dictionary();
-        // A name of several words adds fields to its own row only.
+        // A name that consists of several words adds fields only to its own row.
         let mut reads =
             |row: &[u8]| plan.row(&mut Cursor::new(row, separator), &mut unused).is_ok();
         let rows = rows.take(SEPARATED_LINES).filter(|row| reads(row));
@@ -186,7 +186,7 @@ impl ColumnReader {
     /// is the latency, the latency becomes unknown instead.
     fn judge_cut(&mut self, batch: &mut Vec<Record>) {
         let Some((last, before)) = batch.split_last_mut() else { return };
-        // A wrong latency would be the only one of its size.
+        // A latency of this size would stand out if it were wrong.
         if matches!(self.columns.roles.last(), Some(Role::Latency(_))) && last.latency.is_some() {
             last.latency = None;
             self.notes.warnings.extend(self.lines.cut_latency_note());
@@ -210,7 +210,8 @@ impl ColumnReader {
     /// Returns an error if most requests complete before they arrive.
     fn refuse_backwards(&self) -> Result<(), TraceError> {
         let (wrapped, rows) = (self.plan.odd.wrapped, self.lines.number());
-        let hint = format!("is another column the latency, or the end? {}", self.hint);
+        let hint =
+            format!("is a different column the latency or the completion time? {}", self.hint);
         refuse_backwards(wrapped, rows, self.lines.path(), rows, &hint)
     }
 
@@ -275,7 +276,7 @@ impl ColumnReader {
         Ok(false)
     }
 
-    /// Adds what a row contains that was read on its own.
+    /// Adds the content of a row that was read individually.
     fn add(&mut self, record: Option<Record>, batch: &mut Vec<Record>) {
         match (record, self.plan.long_len.take()) {
             (Some(record), None) => batch.push(record),
@@ -303,7 +304,7 @@ impl ColumnReader {
             return Ok(());
         }
         if line.starts_with(b"@") {
-            // bpftrace prints its maps at the end.
+            // These lines are maps, which bpftrace prints at the end.
             self.notes.rows_skipped += 1;
             return Ok(());
         }
@@ -350,7 +351,7 @@ impl ColumnReader {
         self
     }
 
-    /// Declares that the format has no times. The times of its requests are invented.
+    /// Declares that the format has no times, so that the times of requests are invented.
     pub(crate) fn timeless(mut self) -> ColumnReader {
         self.notes.is_timeless = true;
         self
@@ -362,7 +363,7 @@ impl ColumnReader {
         self
     }
 
-    /// Adds a note about something that the format lacks, and what is used instead.
+    /// Adds a note about information that the format lacks, and about its replacement.
     pub(crate) fn warn(mut self, warning: impl Into<String>) -> ColumnReader {
         self.notes.warnings.push(warning.into());
         self

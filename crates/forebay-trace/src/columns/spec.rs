@@ -15,7 +15,7 @@ use crate::rows::LEN_BYTES_MAX;
 /// What a column contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Something that is ignored.
+    /// An ignored column.
     Skip,
     /// The arrival time.
     At(TimeUnit),
@@ -29,7 +29,7 @@ pub(crate) enum Role {
     Len(u64),
     /// The operation.
     Op(OpCode),
-    /// The name of the volume or a part of it. With true, it must be a number.
+    /// The name of the volume or a part of the name. If true, the value must be a number.
     Volume(bool),
     /// The thread id.
     Thread,
@@ -44,12 +44,13 @@ pub(crate) enum Role {
 /// The columns of a text and their units, as declared with `--columns` or by presets.
 ///
 /// A declaration lists the columns in order, separated by commas: `at`, `end` and `latency` with a
-/// unit of time (`at:us`; also `timedelta`, and for `at` and `end` `date` and `clock`), `offset` and `len` with a unit of length
-/// (default: bytes), `op` with its words (`op:R/W`, read first; `op:scsi`, `op:disksim`), `volume`
-/// (several columns form one name), `thread`, `process`, `name` or `stream`, `flags`, and `_` for
-/// columns to ignore. Columns after the last declared one are ignored. Settings are
-/// `sep=comma|tab|semicolon|bar|blank`, `decimal=point|comma`, `skip=LINES` and, for columns that
-/// the text lacks, `every=10ms`, `op=read`, `len=4096`. `units=sure` accepts units that look wrong.
+/// unit of time (`at:us`; also `timedelta`, and for `at` and `end` `date` and `clock`), `offset`
+/// and `len` with a unit of length (default: bytes), `op` with its words (`op:R/W`, read first;
+/// `op:scsi`, `op:disksim`), `volume` (several columns form one name), `thread`, `process`, `name`
+/// or `stream`, `flags`, and `_` for columns to ignore. Columns after the last declared one are
+/// ignored. Settings are `sep=comma|tab|semicolon|bar|blank`, `decimal=point|comma`, `skip=LINES`
+/// and, for columns that the text lacks, `every=10ms`, `op=read`, `len=4096`. `units=sure` accepts
+/// units that look wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     /// The declaration as written.

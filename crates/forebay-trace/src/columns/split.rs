@@ -1,7 +1,7 @@
 //! Finds the bounds of all fields in a plain row, sixteen bytes at a time, before any field is
 //! read, so that reading a field never has to wait for the previous one.
 //!
-//! A *plain* row contains only its separator and ASCII characters from `#` on, so that a field is
+//! A *plain* row contains only its separator and ASCII characters not below `#`, so that a field is
 //! simply the text between two separators. All other rows are left to [`crate::columns::cursor`].
 
 use wide::i8x16;
@@ -9,7 +9,8 @@ use wide::i8x16;
 /// The maximum number of columns in a plain row.
 pub(crate) const COLUMNS_MAX: usize = 31;
 
-/// The start of each field and, after the last of them, where the next one would start.
+/// The start of each field. The entry after the last field is the position where the next field
+/// would start.
 pub(crate) type Bounds = [usize; COLUMNS_MAX + 1];
 
 /// The initial content of bounds.

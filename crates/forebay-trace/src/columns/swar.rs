@@ -14,7 +14,7 @@ pub(crate) fn eight(word: u64) -> (usize, u64) {
     if digits == 0 {
         return (0, 0);
     }
-    // Shift out everything after the digits, so that zeros precede them.
+    // Shift out everything after the digits. This inserts zeros before them.
     let x = x << (64 - 8 * digits);
     (digits, value(x))
 }

@@ -50,9 +50,9 @@ impl TimeUnit {
     }
 }
 
-/// Splits a quantity of bytes with a unit, such as `4KB`, `4 KiB` or `1.5M`, into its number and its
-/// unit in bytes. All units are powers of 1024, because storage is not accessed in steps of 1000
-/// bytes.
+/// Splits a quantity of bytes with a unit, such as `4KB`, `4 KiB` or `1.5M`, into its number and
+/// its unit in bytes. All units are powers of 1024, because storage is not accessed in steps of
+/// 1000 bytes.
 pub(crate) fn with_byte_unit(field: &[u8]) -> Option<(&[u8], u64)> {
     let is_number = |byte: &u8| byte.is_ascii_digit() || b".,' _".contains(byte);
     let unit = field.iter().position(|byte| !is_number(byte))?;

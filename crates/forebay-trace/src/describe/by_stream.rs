@@ -22,14 +22,13 @@ pub(super) struct Streams {
     sequences: Sequences,
     breaks: Breaks,
     runs: RunLengths,
-    /// The totals of threads, once these differ from streams.
+    /// The totals per thread; None as long as threads and streams are identical.
     threads: Option<Threads>,
     /// Whether each stream of the dictionary submitted data requests.
     seen: Vec<bool>,
 }
 
-/// The sequences of threads as the kernel distinguishes them, so that each write-back worker is
-/// separate.
+/// The sequences of threads as the kernel distinguishes them: each write-back worker is separate.
 #[derive(Clone, Debug)]
 struct Threads {
     grouping: Grouping,

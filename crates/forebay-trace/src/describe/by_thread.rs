@@ -65,7 +65,7 @@ impl Default for ThreadOptions {
     }
 }
 
-/// Marks the common tally of all threads that are not tracked.
+/// Identifies the common tally of all threads that are not tracked.
 const BEYOND: u32 = u32::MAX;
 
 /// The tallies of threads.

@@ -43,11 +43,11 @@ pub struct Description {
     /// Data requests per second of the duration, or of the time outside gaps if gaps are nearly the
     /// whole trace.
     pub mean_iops: Option<f64>,
-    /// Bytes read and written per second of the same time.
+    /// The number of bytes read and written, divided by the same duration.
     pub mean_bytes_per_s: Option<f64>,
     /// The definition of a stream.
     pub stream_by: StreamBy,
-    /// The number of streams with data requests. All write-back workers of a kernel are one stream.
+    /// The number of streams with data requests. All write-back workers of a kernel form one stream.
     pub streams: u64,
     /// The number of threads with data requests, or 0 if the source does not identify threads.
     pub threads: u64,
@@ -86,7 +86,7 @@ pub struct Description {
     pub rows_late: u64,
     /// The first places where the clock goes back, as if another recording began there.
     pub run_starts: Vec<RunStart>,
-    /// What users should know about how the trace was read.
+    /// Notes for users about how the trace was read.
     pub warnings: Vec<String>,
     /// The sizes of reads.
     pub read_size: Sizes,

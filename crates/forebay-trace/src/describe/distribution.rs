@@ -3,8 +3,8 @@
 //!
 //! Values are counted in buckets of equal width within each power of two, with `2^DIGITS` buckets
 //! per power. A quantile is the lower end of its bucket, or the maximum if that is in the bucket.
-//! With 10 digits, it is at most 1/1024 away from the true value, and exact for values below 2048 and
-//! for all that have at most 11 binary digits, which includes the usual request sizes.
+//! With 10 digits, it is at most 1/1024 away from the true value, and exact for values below 2048
+//! and for all that have at most 11 binary digits, which includes the usual request sizes.
 
 use super::{PIECE, direction};
 use crate::Record;

@@ -55,8 +55,9 @@ impl Times {
         }
     }
 
-    /// Counts a request in a bin of the first scale, which is the current bin or a later one. There
-    /// are no branches, because new bins are as likely as not: if there is none, zero is added.
+    /// Counts a request in a bin of the first scale, which is the current bin or a later one. The
+    /// code has no branches, because a new bin is as likely as not; if there is none, zero is
+    /// added.
     #[inline]
     fn arrive(&mut self, bin: u64) {
         let [current, longer, ..] = &mut self.scales;

@@ -107,8 +107,8 @@ impl RunLengths {
 #[derive(Clone, Debug)]
 pub(super) struct Distances {
     sequential: u64,
-    /// These are finer than other distributions, because a thousandth of a disk is a large
-    /// distance.
+    /// The distances have a finer resolution than other distributions, because a thousandth of a
+    /// disk is a large distance.
     distances: Distribution<12>,
     /// The numbers of forward and backward distances, by powers of two.
     powers: [[u64; 2]; 64],

@@ -49,7 +49,7 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
             place: Place::File,
             got: format!("blkparse's format string {format:?}"),
             expected,
-            hint: "the string is what was given to blkparse -f".into(),
+            hint: "the string must be the one that was passed to blkparse -f".into(),
         }),
     }
 }

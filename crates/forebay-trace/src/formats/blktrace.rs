@@ -34,7 +34,7 @@ impl Blktrace {
         Blktrace::leaving_out(BadRowsMax::NONE, set::find(path)?)
     }
 
-    /// Does the same as [`Blktrace::open`], except that a share of the records may be damaged.
+    /// Like [`Blktrace::open`], but accepts a share of damaged records.
     pub(crate) fn open_leaving_out(
         bad_rows_max: BadRowsMax,
         path: &Path,
@@ -67,7 +67,7 @@ impl Blktrace {
                 place: Place::File,
                 got: "nothing".to_owned(),
                 expected: "blktrace records".to_owned(),
-                hint: "every file of the set is empty".to_owned(),
+                hint: "all files of the set are empty".to_owned(),
             });
         }
         let missing = missing_cpus(&paths);

@@ -1,4 +1,4 @@
-//! Parses times as logs contain them: decimal numbers, times of day, and completions from which
+//! Parses times as they appear in logs: decimal numbers, times of day, and completions from which
 //! arrivals are computed.
 
 use forebay_core::Nanos;
@@ -7,7 +7,7 @@ use crate::fields::digits;
 use crate::rows::RowError;
 
 /// Added to arrivals that are computed from completions, so that arrivals before the log's zero are
-/// not negative. Readers of such logs are sorted afterwards, which subtracts it again.
+/// not negative. Records of such logs are sorted afterwards, and sorting subtracts this offset.
 pub(crate) const BIAS_NS: u64 = 1 << 62;
 
 /// Parses a decimal number without sign or exponent and multiplies it by ten to the power `places`.
@@ -66,7 +66,8 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 /// a day, it belongs to the next day.
 #[derive(Default)]
 pub(crate) struct DayClock {
-    /// The newest time of day in nanoseconds, and the number of its day; the first has the number 1.
+    /// The newest time of day in nanoseconds, and the number of its day; the first has the number
+    /// 1.
     newest: Option<(u64, u64)>,
 }
 
@@ -86,7 +87,7 @@ impl DayClock {
         if *newest > ns + DAY_NS / 2 {
             (*newest, *days) = (ns, *days + 1);
         }
-        // This time is just before midnight, but its row follows one of the next day.
+        // This time is just before midnight, but its row comes after a row of the next day.
         if *newest < HOUR_NS && ns > DAY_NS - HOUR_NS {
             return (*days - 1) * DAY_NS + ns;
         }

@@ -70,8 +70,8 @@ impl Fio {
             return Err(RowError::new(
                 "action",
                 b"wait",
-                "no wait lines in version 3, whose other \
-                lines have times",
+                "no wait lines in version 3, because all \
+                other lines have times",
             ));
         }
         let us = number("offset", offset)?;

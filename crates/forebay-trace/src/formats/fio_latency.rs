@@ -127,7 +127,7 @@ impl Values {
             got: format!("a fio log whose values are {values}"),
             expected: "latencies: record them with write_lat_log".into(),
             hint: match evidence.offsets {
-                0 => "it has no offsets, so its requests cannot be read either".into(),
+                0 => "it has no offsets, so it cannot be read as requests either".into(),
                 _ => format!("to read its requests without latencies, use {}", requests()),
             },
         })
@@ -197,13 +197,14 @@ impl Evidence {
         evidence
     }
 
-    /// Returns what the values are if they are not latencies. There must be enough values to tell.
+    /// Returns the kind of the values if they are not latencies, provided that there are enough
+    /// values to tell.
     fn other(&self) -> Option<&'static str> {
         if self.entries < ENTRIES_LEAST {
             return None;
         }
         match self {
-            _ if self.ones == self.entries => Some("all 1, as in its logs of requests/s"),
+            _ if self.ones == self.entries => Some("all 1, as in fio's logs of requests/s"),
             _ if self.impossible * 2 > self.entries => {
                 Some("shorter in nanoseconds than any device needs for this many bytes")
             }
@@ -391,7 +392,7 @@ mod tests {
         let without_offsets = "0, 4096, 1, 4096\n1, 8192, 0, 4096\n2, 4096, 1, 8192\n";
         let told = named("job_bw.1.log", without_offsets).unwrap_err();
         assert!(
-            told.ends_with("it has no offsets, so its requests cannot be read either"),
+            told.ends_with("it has no offsets, so it cannot be read as requests either"),
             "{told}"
         );
         assert!(named("job_iops.1.log", text).is_err() && named("job_lat.1.log", text).is_ok());

@@ -5,8 +5,8 @@
 //! block_rq_issue: 259,0 WS 4096 () 498455480 + 8 [appd]`. perf separates the thread id by a space
 //! and puts `block:` before the event. `trace-cmd report -l` prints the CPU with flags (`2d..1.`)
 //! instead of in brackets, and `trace-cmd report -R` prints fields (`dev=0x800000 sector=800 ...`).
-//! Newer kernels have an I/O priority (`none,0,0`) before the name. ftrace's tracer `blk` prints the
-//! events of blkparse instead: `9904.831159: 259,0 D WS 498455480 + 8 [appd]`.
+//! Newer kernels have an I/O priority (`none,0,0`) before the name. ftrace's tracer `blk` prints
+//! the events of blkparse instead: `9904.831159: 259,0 D WS 498455480 + 8 [appd]`.
 //!
 //! Units: seconds of the tracer's clock, sectors of 512 bytes. Epoch: the first request. Requests
 //! are `block_bio_queue` events or, if there are none, `block_rq_issue` events. As in blktrace,
@@ -178,7 +178,7 @@ fn parts(line: &[u8]) -> Option<Parts<'_>> {
     }
 }
 
-/// Returns the task from the text before the time: what precedes the CPU in brackets, if there is
+/// Returns the task from the text before the time: the part before the CPU in brackets, if there is
 /// one.
 fn task(before: &[u8]) -> &[u8] {
     let cpu = |&at: &usize| {

@@ -229,7 +229,7 @@ pub static FORMATS: &[Format] = &[
     )
     .showing("a0,4096,bigtable,2,WARM,R,WRITE,T,0,-1,3390,3390,0,1705305600.015989780,0.0,0,0\n\
          a1,8192,blobstore,2,COLD,E,READ,T,0,0,4096,4096,0,1705305600.019597054,0.004239065,1,1\n"),
-    // DiskSim 4.0 manual, section on ASCII traces. Times are in ms, sectors have 512 bytes, and bit
+    // DiskSim 4.0 manual, section on ASCII traces. Times are in ms, sectors are 512 bytes, and bit
     // 0 of the flags is set for reads.
     Format::of_columns(
         "disksim-ascii",
@@ -292,7 +292,7 @@ pub static FORMATS: &[Format] = &[
     )
     .showing("0.551 0 10721927168 8192 0\n0.554 0 10721198080 8192 1\n"),
     // Lists of the ARC paper (Megiddo and Modha, FAST '03): block, count, ignored, request number.
-    // Blocks have 512 bytes. There are neither times nor operations.
+    // Blocks are 512 bytes. There are neither times nor operations.
     Format::of_columns(
         "arc",
         "ARC lists (block count ignored request): no times, no operations",
@@ -305,13 +305,13 @@ pub static FORMATS: &[Format] = &[
                 "the format has no times: requests are assumed to be 1 ms apart; to assume another \
                  interval, declare the columns offset:sectors,len:sectors,_,_,every=TIME,op=read",
                 "the format has no operations: every request is assumed to be a read",
-                "the format does not give the size of its blocks: 512 bytes are assumed",
+                "the format does not contain the block size: 512 bytes are assumed",
             ],
         },
     )
     .showing("230027 8 0 0\n230035 8 0 1\n"),
-    // FIU (Koller and Rangaswami, FAST '10), as published by SNIA. Times are in ns, sectors have
-    // 512 bytes. A hash of the content may follow.
+    // FIU (Koller and Rangaswami, FAST '10), as published by SNIA. Times are in ns, sectors are 512
+    // bytes. A hash of the content may follow.
     Format::of_columns(
         "fiu",
         "FIU's traces (ns pid process lba blocks R/W major minor, and maybe a hash)",
@@ -334,7 +334,7 @@ pub static FORMATS: &[Format] = &[
             columns: "volume,offset,len,at:s,op:1+2+5/3+4+6,_,_,_,sep=blank",
             titles: "block_id,io_offset,io_size,op_time,op_name,user_namespace,user_name,host_name",
             recognition: presets::Recognition::OrLonger,
-            warnings: &["the column op_count is not read: each row counts as one request"],
+            warnings: &["the column op_count is ignored: each row counts as one request"],
             ..Preset::EXACT
         },
     )
@@ -342,7 +342,7 @@ pub static FORMATS: &[Format] = &[
         "9001 0 131072 1675209601.125 2 3 17 4 1 55\n9002 1048576 262144 1675209601.250 4 3 17 4 1 56\n",
     ),
     // hfplayer of NetApp and CRIS (Haghdoost et al., FAST '17). Times are in microseconds, blocks
-    // have 512 bytes.
+    // are 512 bytes.
     Format::of_columns(
         "hfplayer",
         "traces of hfplayer (#DUMP_OFFSET.I,ELAPSED_USECS.D,...)",
@@ -361,7 +361,7 @@ pub static FORMATS: &[Format] = &[
          5516,1310.250,2795200,RD_IN,1,90002,18,5,0,0,4096,16,163424,7,5,76.605\n",
     ),
     // Command traces of VMware's vscsiStats, exported as text. Times are in microseconds, sectors
-    // have 512 bytes.
+    // are 512 bytes.
     Format::of_columns(
         "vscsi-csv",
         "command traces of vscsiStats as text (serial number, length, SG entries, command, LBN, us)",

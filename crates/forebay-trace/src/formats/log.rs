@@ -23,7 +23,7 @@ pub(super) enum Line {
     Request(Record),
     /// A request of this many bytes, which is too long for the record.
     Long(Record, u64),
-    /// A request that cannot be represented correctly.
+    /// A request that cannot be represented and is skipped.
     Skipped,
     /// A header line, which may be repeated.
     Header,
@@ -124,7 +124,8 @@ impl<L: Log> LogReader<L> {
     fn take(&mut self, line: Line, batch: &mut Vec<Record>) {
         match line {
             Line::Request(record) if self.lines.cut() && !self.log.is_whole(&record) => {
-                let (line, why) = (self.lines.number(), "its last number is unlike those before");
+                let (line, why) =
+                    (self.lines.number(), "its last number differs greatly from those before");
                 self.notes.warnings.extend(self.lines.left_out_note(line, why));
             }
             Line::Request(mut record) => {
@@ -149,7 +150,7 @@ impl<L: Log> LogReader<L> {
         }
     }
 
-    /// Ends the log, unless that was done before. Adds the requests that are still open.
+    /// Ends the log, unless it has ended already. Adds the requests that are still open.
     fn finish(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
@@ -185,7 +186,7 @@ impl<L: Log> LogReader<L> {
         let lines = &self.lines;
         self.bad.add(self.read, || {
             let hint = format!(
-                "{cut}lines of format {} are {}; if this is another format, name it with {}",
+                "{cut}lines of format {} are {}; if this is a different format, specify it with {}",
                 L::NAME,
                 L::LINES,
                 named("from")
@@ -234,7 +235,7 @@ impl<L: Log> Reader for LogReader<L> {
         }
         self.records += batch.len() as u64;
         let (negative, lines) = (self.log.negative_latencies(), &self.lines);
-        let hint = "is the clock of the machine set correctly? record it again";
+        let hint = "is the machine's clock set correctly? record the trace again";
         refuse_backwards(negative, self.requests, lines.path(), lines.number(), hint)
     }
 
@@ -248,8 +249,8 @@ impl<L: Log> Reader for LogReader<L> {
     }
 }
 
-/// Returns the first nonblank lines of `head`, by which formats are recognized. Some of them may be
-/// messages of the tools that recorded the log.
+/// Returns the first nonblank lines of `head`, by which formats are recognized. Some of these lines
+/// may be messages of the recording tools.
 pub(crate) fn first_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     lines.filter(|line| !line.is_empty()).take(FIRST_LINES)

@@ -77,9 +77,9 @@ struct Objects<S> {
 
 impl<S: Source> Objects<S> {
     fn new(source: S) -> Objects<S> {
-        let placed = "the trace names objects, not locations: each was assigned sectors of 512 \
-            bytes after those of the previous object. The results of `forebay cache` are \
-            reliable; simulations of a disk with these locations mean little";
+        let placed = "the trace names objects, not locations: each object was assigned 512-byte \
+            sectors after those of the previous object. The results of `forebay cache` \
+            are reliable, but simulations of a disk with these locations are not meaningful";
         Objects {
             source,
             uses: Vec::new(),
@@ -179,7 +179,7 @@ impl Places {
         }
     }
 
-    /// Returns the first byte of an object that now has `size` bytes.
+    /// Returns the address of the first byte of an object, whose size is now `size` bytes.
     fn place(&mut self, id: u64, size: u32) -> u64 {
         let sectors = u64::from(size).div_ceil(SECTOR_BYTES);
         let known = self.known.get(&id).copied();
@@ -207,8 +207,8 @@ impl Places {
         let scattered = (self.scattered > 0).then(|| {
             let uses = counted(self.scattered, "request");
             format!(
-                "{uses} were for objects beyond the {} that are placed in order: these are \
-                 scattered, which affects everything except `forebay cache`",
+                "{uses} were for objects beyond the first {}, which are placed in order: the \
+                 other objects are scattered, which affects everything except `forebay cache`",
                 self.objects_max
             )
         });

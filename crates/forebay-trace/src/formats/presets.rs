@@ -38,17 +38,17 @@ pub struct Preset {
 /// How the rows of a format are distinguished from others that can be read too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Recognition {
-    /// They have the declared columns, and possibly more.
+    /// Rows have the declared columns, and possibly more.
     OrLonger,
-    /// They have exactly the declared columns.
+    /// Rows have exactly the declared columns.
     Exact,
-    /// A header precedes them.
+    /// A header precedes the rows.
     Titled,
-    /// They have the declared columns, the first of which is a number with decimals.
+    /// Rows have the declared columns, and the first value is a number with decimals.
     DecimalFirst,
-    /// They have the declared columns, all of which are integers.
+    /// Rows have the declared columns, and all values are integers.
     Whole,
-    /// They are never recognized, so the user must name the format.
+    /// Rows are never recognized, so the user must name the format.
     Named,
 }
 
@@ -172,7 +172,7 @@ impl Preset {
             return Err(crate::open::unknown_format(&input.path, name));
         };
         let hint = format!(
-            "format {} has the columns {}; if this is another format, name it with {} or {}",
+            "format {} has the columns {}; if this is a different format, specify it with {} or {}",
             name,
             self.titles,
             named("from"),

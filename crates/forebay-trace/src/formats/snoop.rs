@@ -19,8 +19,8 @@
 //! times is rejected; other unknown columns are listed in a note.
 //!
 //! A latency may be negative because of different CPU clocks. It is printed as a negative number or
-//! as nearly 2^64 ns. Such a request has no latency, and arrives when it completed. The same is true
-//! if a word such as `-` or `nan` says that the latency is unknown.
+//! as nearly 2^64 ns. Such a request has no latency, and arrives when it completed. The same is
+//! true if a word such as `-` or `nan` says that the latency is unknown.
 //!
 //! `T` and `TYPE` contain RWBS letters of the kernel, or only R and W. Rows without sectors that
 //! are not flushes, and rows without a disk, are skipped and counted.
@@ -290,8 +290,8 @@ impl Log for Snoop {
         let mut sentences = Vec::new();
         if self.untimed > 0 {
             sentences.push(
-                "the rows have no times: each request arrives when the previous one has \
-                 completed; record with iosnoop -ts to keep arrivals"
+                "the rows have no times, so each request arrives when the previous one \
+                 has completed; record with iosnoop -ts to keep arrival times"
                     .into(),
             );
         }

@@ -3,8 +3,8 @@
 //! same id.
 //!
 //! Versions of the tool differ: the name of the thread may precede the core; the time stamp counter
-//! in parentheses and the owner (`b03`) may follow the time; `size:` replaces `len:`. If a name fills
-//! its column, no space follows its colon.
+//! in parentheses and the owner (`b03`) may follow the time; `size:` replaces `len:`. If a name
+//! fills its column, no space follows its colon.
 //!
 //! Printed times have only seven exact digits. Therefore the time stamp counter (if the line `TSC
 //! Rate:` is present) and the field `time:` of completions take precedence.
@@ -144,7 +144,7 @@ impl CallLine for Spdk {
     }
 
     fn sentences(&self) -> Vec<String> {
-        let note = "the format does not give the size of its blocks: 512 bytes are assumed";
+        let note = "the format does not contain the block size: 512 bytes are assumed";
         self.has_requests.then(|| note.to_owned()).into_iter().collect()
     }
 }

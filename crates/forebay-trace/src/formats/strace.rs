@@ -38,7 +38,8 @@ pub(super) struct Strace {
     files: Files,
     /// The interrupted call of each thread, and when it began.
     held: std::collections::HashMap<u32, (u64, Vec<u8>)>,
-    /// The number of calls that move data whose end or beginning is not in the trace.
+    /// The number of data-transferring calls of which only the beginning or only the end is in the
+    /// trace.
     halves: [u64; 2],
     /// The text of the current line's call.
     text: Vec<u8>,
@@ -145,9 +146,8 @@ impl CallLine for Strace {
     fn sentences(&self) -> Vec<String> {
         let unread = self.unread.iter().map(|(name, count)| format!("{count} {name}"));
         let unread = unread.collect::<Vec<_>>().join(", ");
-        let left_out = (!unread.is_empty()).then(|| {
-            format!("calls that move data in ways that are not read are left out: {unread}")
-        });
+        let left_out = (!unread.is_empty())
+            .then(|| format!("unsupported calls that transfer data are left out: {unread}"));
         let [endless, unbegun] = self.halves;
         let waiting = self.held.values().filter(|(_, text)| moves_data(name_of(text))).count();
         let half = |count: u64, what: &str| {

@@ -30,7 +30,7 @@ pub(super) const AT: [&str; 20] = [
     "date",
     "init_time",
 ];
-/// Names of arrival times if there is a unit. Otherwise, they may be offsets.
+/// Names of arrival times, provided that they state a unit. Without a unit, they may be offsets.
 pub(super) const AT_WITH_UNIT: [&str; 2] = ["start", "begin"];
 /// Names of completion times.
 pub(super) const END: [&str; 10] = [

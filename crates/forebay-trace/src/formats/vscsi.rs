@@ -28,8 +28,9 @@ use crate::{TraceError, rows};
 /// The size of a block.
 const BLOCK_BYTES: u64 = 512;
 
-/// The number of records at the start of a file by which the format is recognized, and the share of
-/// them that may be damaged: one in so many, or one if there are at least [`FEW`].
+/// The number of records at the start of a file that are examined to recognize the format, and the
+/// share of them that may be damaged: one in this many, or a single one if there are at least
+/// [`FEW`].
 const SNIFFED: usize = 16;
 const DAMAGED_SHARE: usize = 8;
 const FEW: usize = 4;
@@ -153,7 +154,7 @@ impl Vscsi {
         if version == Version::Two {
             notes.warnings.push(
                 "the response times of vSCSI version 2 are assumed to be microseconds after the \
-                 request's time; the description of the format does not say"
+                 request's time; the description of the format does not specify this"
                     .into(),
             );
         }

@@ -1,8 +1,7 @@
 //! Helps with text in an unknown format: guesses the columns from the first rows, so that the user
 //! can correct them.
 //!
-//! [`Declaration::fill`] derives columns from their values, and leaves open what the values do not
-//! show.
+//! [`Declaration::fill`] derives columns from their values, and leaves the rest open.
 
 use forebay_ask::named;
 use forebay_core::Op;
@@ -15,8 +14,8 @@ use crate::suggest::{Declaration, ROWS, Table, fields, is_number};
 use crate::{Columns, Record};
 use forebay_words::quantities;
 
-/// The first bytes of archives and of the files of recorders, a description, and how to convert them
-/// to text.
+/// The first bytes of archives and of the files of recorders, a description, and how to convert
+/// them to text.
 const CONTAINERS: [(&[u8], &str, &str); 7] = [
     (
         b"PK\x03\x04",
@@ -117,8 +116,8 @@ pub(super) fn of_totals(head: &[u8]) -> Option<(&'static str, &'static str)> {
     OTHERS.into_iter().find(|(word, ..)| has(word)).map(|(_, what, instead)| (what, instead))
 }
 
-/// Returns whether text is a summary table of Windows Performance Analyzer, which contains sizes and
-/// durations of requests, but not their times.
+/// Returns whether text is a summary table of Windows Performance Analyzer, which contains sizes
+/// and durations of requests, but not their times.
 fn is_wpa_summary(begin: &[u8]) -> bool {
     let header =
         String::from_utf8_lossy(begin.split(|&byte| byte == b'\n').next().unwrap_or(begin))

@@ -14,8 +14,8 @@ pub(super) fn by_name(name: &str) -> Vec<&'static str> {
     nearest(|format| Some(distance(name.as_bytes(), format.name.as_bytes())))
 }
 
-/// Returns the formats whose example is most similar to the text, by the kinds of words and what
-/// separates them. Returns nothing if the content is not text.
+/// Returns the formats whose example is most similar to the text, by the kinds of words and their
+/// separators. Returns nothing if the content is not text.
 pub(super) fn by_shape(head: &[u8]) -> Vec<&'static str> {
     if memchr::memchr(0, head).is_some() {
         return Vec::new();

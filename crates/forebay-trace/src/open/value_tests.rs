@@ -222,7 +222,7 @@ fn rw_counts_writes_and_other_pairs_are_asked_for() {
         let (records, notes) = read(format!("time_us,rw,offset,len{rows}"));
         assert_eq!((records[0].op, records[1].op, notes.rows_bad), (Op::Read, Op::Write, 0));
         assert_eq!(
-            notes.warnings[0].contains("taken for writes"),
+            notes.warnings[0].contains("1 and true in rw mean write"),
             no.len() != 1 && no != "read" || no == "0",
             "{notes:?}"
         );

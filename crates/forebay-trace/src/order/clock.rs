@@ -114,8 +114,8 @@ pub(super) struct Clock {
     /// most.
     moved: u64,
     moved_ns: u64,
-    /// The first steps back, and the number of all, except those after which a run was placed
-    /// after the previous one.
+    /// The first steps back and the number of all steps, not counting steps after which a run was
+    /// placed after the previous one.
     back: Vec<RunStart>,
     steps: u64,
     /// The first steps back after which a run was placed after the previous one.
@@ -130,7 +130,7 @@ pub(super) struct Clock {
     wild: u64,
     wild_first: u64,
     wild_ns: u64,
-    /// The number of wild rows that got the time of the row before them.
+    /// The number of wild rows that were given the time of the previous row.
     placed: u64,
 }
 
@@ -193,7 +193,8 @@ impl Clock {
             return row.at_ns;
         }
         if row.at_ns > self.last.at_ns {
-            // The row after a slow request is later than that request, but not than the others.
+            // The row after a slow request is later than the slow request, but not later than the
+            // other rows.
             if row.at_ns.saturating_sub(self.newest_ns) >= AHEAD_NS {
                 let (row_number, ns) = (self.rows, row.at_ns - self.last.at_ns);
                 self.ahead = Some(Step { row: row_number, ns, newest_ns: self.newest_ns });

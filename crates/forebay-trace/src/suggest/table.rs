@@ -21,7 +21,7 @@ const MEAN_LEAST: u64 = 4096;
 pub(super) const LEN_MAX: u64 = 1 << 24;
 /// The number of decimals in seconds of a tracer that measures nanoseconds.
 const NANOSECOND_DECIMALS: usize = 9;
-/// Pairs of words of which one means read and the other write, but it is unknown which.
+/// Pairs of words, one of which means read and the other write, but it is unknown which is which.
 const PAIRS: [[&str; 2]; 7] = [
     ["0", "1"],
     ["true", "false"],
@@ -45,9 +45,9 @@ pub(crate) struct Table {
 /// How certain it is that the values of a column are times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
-    /// They are times in this unit.
+    /// The values are times in this unit.
     In(&'static str),
-    /// They never decrease, so they may be times in any unit.
+    /// The values never decrease, so they may be times in any unit.
     Sorted,
 }
 

@@ -23,13 +23,13 @@ use super::{
 };
 use forebay_words::quantities;
 
-/// The minimum number of requests, and of distinct offsets, for a judgment if all of them agree.
+/// The minimum number of requests, and of distinct offsets, for a verdict if all of them agree.
 const FEW_PLACES_LEAST: u64 = 4;
 /// The minimum number of distinct offsets if only these are in steps.
 const STEPPED_PLACES_LEAST: usize = 8;
 /// The minimum number of requests for a judgment of places within pages.
 const PAGED_LEAST: u64 = 16;
-/// The least number of runs from which a unit is recognized.
+/// The smallest number of runs from which a unit is recognized.
 const RUNS_LEAST: u64 = 16;
 /// The size of a large drive in bytes.
 const LARGE_DRIVE_BYTES: u64 = 1 << 44;
@@ -73,7 +73,7 @@ fn may_be_bytes(step: u32, unit: u64) -> bool {
     step == 9 || step >= 12
 }
 
-/// Returns whether there are many runs of this kind, but few with the units as read.
+/// Returns whether there are many runs of this kind, but only few with the units as they are read.
 fn shows(runs: u64, Runs { as_read, .. }: Runs) -> bool {
     runs >= RUNS_LEAST && runs > 4 * as_read
 }

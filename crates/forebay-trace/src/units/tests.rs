@@ -244,7 +244,7 @@ fn sectors_read_in_bytes_are_refused_with_the_columns_to_write() {
 #[test]
 fn large_requests_in_sectors_are_read() {
     let columns = "at:ms,offset:sectors,len:sectors,op";
-    // A benchmark of a drive, in which all requests have 1 MiB and are in steps of 1 MiB. With 256
+    // A benchmark of a drive, in which all requests are 1 MiB long and in steps of 1 MiB. With 256
     // KiB or 2 MiB, values might be bytes that form whole sectors or pages.
     assert_eq!(told(columns, &requests(2000, 2048, &[1], every_ms)), Ok(vec![]));
     for sectors in [512, 4096] {

@@ -34,7 +34,7 @@ const FILETIME_EPOCH_S: f64 = 11_644_473_600.0;
 /// The number of requests per second on a volume that few machines reach, unless latencies show
 /// that they can.
 const BUSY_REQUESTS: f64 = 150_000.0;
-/// The same limit if latencies show that the machine can.
+/// The same limit if latencies show that the machine can reach it.
 const VERY_BUSY_REQUESTS: f64 = 500_000.0;
 /// The limit without latencies, and the minimum number of requests, if times in ms have more than
 /// three decimals.
@@ -195,8 +195,8 @@ impl Sample {
         })
     }
 
-    /// Checks whether there are more requests than machines can send, if there are no latencies to
-    /// compare them with.
+    /// Checks whether there are more requests than machines can send. Used if there are no
+    /// latencies to compare with.
     pub(super) fn busy(&self, doubt: &Doubt) -> Option<Finding> {
         let unit = doubt.unit().filter(|_| self.records >= FINE_LEAST)?;
         let (_, requests) = self.rates()?;

@@ -139,8 +139,8 @@ impl Blktrace {
             self.given_up += 1;
         }
         match r.op {
-            // The kernel completes the flush as the write that it was; only the device's own flush
-            // has the flag.
+            // The kernel completes the flush as the write that caused it; only the device's own
+            // flush has the flag.
             Op::Flush | Op::Park | Op::Open => {
                 done.categories = record::categories(Op::Write, Flags::NONE)
             }

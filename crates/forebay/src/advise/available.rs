@@ -1,4 +1,4 @@
-//! Which systems provide each scheduler, and the commands that select it.
+//! The systems that provide each scheduler, and the commands that select it.
 
 use forebay_core::catalog::{ARRAYS, Origin, PLACEMENTS, POLICIES, SHAPERS, YARDSTICKS};
 use serde::Serialize;

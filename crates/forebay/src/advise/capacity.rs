@@ -1,5 +1,5 @@
-//! If the disk cannot keep up with the load, finds what would: several such disks, or flash used as
-//! a cache.
+//! If the disk cannot keep up with the load, finds a configuration that can: several such disks, or
+//! flash used as a cache.
 //!
 //! Disks are striped in chunks of 512 KiB, md's default, and each has the present scheduler.
 //! Arrivals are as recorded.
@@ -27,8 +27,8 @@ const LATE_SHARE: f64 = 0.01;
 const ANSWERED_WITHIN: Nanos = Nanos::from_secs(1);
 
 /// Returns whether striped disks finish by the end of the recording, and answer 99 % of reads and
-/// 99 % of writes within [`ANSWERED_WITHIN`]. The second condition is necessary because an array accepts every
-/// request immediately, so its lag does not show a backlog.
+/// 99 % of writes within [`ANSWERED_WITHIN`]. The second condition is necessary because an array
+/// accepts every request immediately, so its lag does not show a backlog.
 fn is_kept_up(run: &RunResult, span_s: f64) -> bool {
     let figures = &run.figures;
     let tails = [figures.read_p99_ms, figures.write_p99_ms];
@@ -46,7 +46,7 @@ pub struct Enough {
 }
 
 impl Enough {
-    /// Finds what would keep up with requests that arrive within `span_s` seconds.
+    /// Finds configurations that keep up with requests that arrive within `span_s` seconds.
     ///
     /// # Errors
     /// Fails if the trace cannot be read a second time.

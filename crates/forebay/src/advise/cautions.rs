@@ -1,4 +1,4 @@
-//! The cautions of an advice: reasons why its results may not hold.
+//! The cautions about a recommendation: reasons why its results may not hold.
 
 use forebay_words::plural::verb;
 

@@ -10,10 +10,10 @@
 //!    A scheduler *beats* another if it is better in at least one figure and in none more than 3 %
 //!    worse, even by chance.
 //! 3. Among the available schedulers that no other available scheduler beats, the preference picks
-//!    one: the one with the least total time, read tail, write tail, or product of these figures.
-//!    If the product decides and the device keeps up, a scheduler with a figure that is a tenth
-//!    worse than the baseline's beyond chance, or a third worse at all, cannot be chosen. Latencies
-//!    that differ by less than the step of the trace's clock count as equal.
+//!    one: the one with the shortest total time, read tail, write tail, or product of these
+//!    figures. If the product decides and the device keeps up, a scheduler with a figure that is a
+//!    tenth worse than the baseline's beyond chance, or a third worse at all, cannot be chosen.
+//!    Latencies that differ by less than the step of the trace's clock count as equal.
 //! 4. Schedulers that are within a tenth of that pick and cannot be distinguished from it count as
 //!    equally good. Two schedulers cannot be distinguished if the preference does not separate
 //!    them, and the pick is not better in one figure while the other is better in none. If the
@@ -82,8 +82,8 @@ pub(crate) struct Choice<'a> {
     own: bool,
     /// By how much latencies must differ to count as different: the step of the trace's clock.
     clock_step_ms: f64,
-    /// Indices of runs that are not better than the baseline on every drive that the device might
-    /// be.
+    /// Indices of runs that are not better than the baseline on every drive that the device may
+    /// stand for.
     unsure: Vec<usize>,
 }
 
@@ -99,7 +99,8 @@ impl<'a> Choice<'a> {
         let baseline = &runs[at];
         let total = !keeps_up(baseline) || prefer == Prefer::Total;
         let tails = tells_latencies(baseline);
-        // The tail of a few requests is one of them; it counts only if there is no better one.
+        // A 99th percentile of few requests is unreliable, so it counts only if neither reads nor
+        // writes have a reliable one.
         let (reads, writes) = (baseline.figures.reads, baseline.figures.writes);
         let least = match reads.max(writes) >= REQUESTS_THAT_MATTER {
             true => REQUESTS_THAT_MATTER,
@@ -126,7 +127,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Excludes schedulers that do not beat the baseline in `other`, the runs of the same
+    /// Excludes schedulers that do not beat the baseline in `other`, which has the runs of the same
     /// schedulers in the other replay.
     pub(super) fn agreeing(self, other: &Choice<'_>) -> Self {
         let beats = |run: &RunResult| {
@@ -185,23 +186,23 @@ impl<'a> Choice<'a> {
     }
 
     /// Returns whether a scheduler was rejected because it is not better on every drive that the
-    /// device might be.
+    /// device may stand for.
     pub(super) fn is_unsure(&self) -> bool {
         !self.unsure.is_empty()
     }
 
-    /// Excludes `policy`, because it is not better on every drive that the device might be.
+    /// Excludes `policy`, because it is not better on every drive that the device may stand for.
     pub(super) fn without(mut self, policy: &str) -> Self {
         self.unsure.extend(self.runs.iter().position(|run| run.policy == policy));
         self
     }
 
-    /// Returns whether the user prefers the least total time to low latencies.
+    /// Returns whether the user prefers the shortest total time to low latencies.
     pub(super) fn prefers_total(&self) -> bool {
         self.prefer == Prefer::Total
     }
 
-    /// Returns whether the figure that `prefer` prefers is among those compared.
+    /// Returns whether the figure that `prefer` favors is among the compared figures.
     pub(super) fn counts(&self, prefer: Prefer) -> bool {
         prefer.figure().is_some_and(|figure| self.figures.contains(&figure))
     }
@@ -371,7 +372,7 @@ impl<'a> Choice<'a> {
     }
 
     /// Returns whether the run is also better than the baseline in the other replay and on every
-    /// drive that the device might be.
+    /// drive that the device may stand for.
     fn is_agreed(&self, run: usize) -> bool {
         let agreed = self.agreed.as_ref().is_none_or(|agreed| agreed[run]);
         run == self.baseline || agreed && !self.unsure.contains(&run)
@@ -418,7 +419,7 @@ impl<'a> Choice<'a> {
         if let Some((other, figure)) = harmed {
             let (name, other_name) = (figure.name(&self.runs[0]), &self.runs[other].policy);
             let told = self.told(figure, 0, other).unwrap_or_default();
-            let why = format!("Not worth flash: {name} rises against {other_name} ({told})");
+            let why = format!("Not worth flash: {name} rises compared with {other_name} ({told})");
             return Some(Objection::new(why, format!("{name} rises")));
         }
         let share = CLEAR_SHARE;
@@ -438,9 +439,9 @@ impl<'a> Choice<'a> {
         Some(Objection::new(in_full, format!("{why} {policy}")))
     }
 
-    /// Takes runs on a drive that differs slightly from the assumed one. If the first run does not
-    /// improve on one of the others (it is worse in a figure, or no better under the preference),
-    /// returns the reason; `None` if the first run improves on all others.
+    /// Compares runs on a drive that differs slightly from the assumed one. If the first run does
+    /// not improve on one of the others (it is worse in a figure, or not better under the
+    /// preference), returns the reason; `None` if it improves on all of them.
     pub(super) fn against_first(&self) -> Option<Objection> {
         let (first, figures) = (0, self.looked_at());
         let harmed = |other: usize| {
@@ -529,7 +530,7 @@ impl<'a> Choice<'a> {
         Some(&self.runs[best])
     }
 
-    /// Formats those figures of a run that count, without the baseline's for comparison.
+    /// Formats the figures of a run that count, without the baseline's figures.
     pub(crate) fn figures_of(&self, run: &RunResult) -> String {
         let one = |figure: &Figure| {
             Some(format!("{} {}", figure.name(run), figure.told(figure.of(run)?)))
@@ -537,7 +538,7 @@ impl<'a> Choice<'a> {
         self.figures.iter().filter_map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// Formats those figures of a run that count, each compared with the baseline's.
+    /// Formats the figures of a run that count, each compared with the baseline's.
     pub(crate) fn against_baseline(&self, run: &RunResult) -> String {
         let at = self.runs.iter().position(|other| other.policy == run.policy);
         let at = at.unwrap_or(self.baseline);
@@ -579,8 +580,8 @@ impl<'a> Choice<'a> {
             let best = had().min_by(|a, b| of(*a).total_cmp(&of(*b)))?;
             Some((prefer, self.policy(best), Some(figure.told(of(best)))))
         };
-        // The last entry follows the whole rule under `Prefer::Balance`, and not only the least
-        // product.
+        // The last entry follows the whole rule under `Prefer::Balance`, which does more than
+        // choose the lowest product.
         let balance = Choice { prefer: Prefer::Balance, ..self.alone() };
         let together = balance.best().filter(|_| self.figures.len() > 1);
         let together = together.map(|policy| (Prefer::Balance, policy, None));

@@ -21,7 +21,7 @@ pub fn default_flash() -> Result<OpenDevice, Error> {
     Ok(devices::open(FLASH)?)
 }
 
-/// Chooses a device if the user names none: the smallest general bundled drive
+/// Chooses a device if the user does not specify one: the smallest general bundled drive
 /// ([`devices::general`]) that holds the trace and keeps up with it under the scheduler `current`,
 /// if possible without being nearly saturated. If none keeps up, chooses the one that falls behind
 /// least. If the trace seems to come from flash ([`RecordedOn`]), chooses flash. Also returns the
@@ -139,7 +139,7 @@ fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, &'static str
     let reach = |device: &OpenDevice| {
         VolumeLayout::new(&input.extents, device.model.capacity(), Map::Scale)
     };
-    // Look for a drive that holds the whole address range, or else one that holds it without the
+    // Look for a drive that holds the whole address range or, failing that, the range without the
     // gaps that no request touches.
     let holds_all = |device: &OpenDevice| !reach(device).is_beyond();
     let holds_used =
@@ -159,9 +159,11 @@ fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, &'static str
     }
     let beyond = format!("; the trace reaches beyond it (see {})", named("map"));
     match (used, drives.len()) {
-        (Some(at), _) => Ok((at, "holds what the trace uses, long gaps left out", beyond)),
+        (Some(at), _) => {
+            Ok((at, "holds the areas that the trace uses, excluding long gaps", beyond))
+        }
         (None, 0) => Err(Error::Unfit("no drives are bundled".to_string())),
-        (None, count) => Ok((count - 1, "is not too small for most of it", beyond)),
+        (None, count) => Ok((count - 1, "holds most of the trace", beyond)),
     }
 }
 

@@ -19,11 +19,11 @@ use crate::{Error, Telling};
 pub struct Disturbance {
     /// The name of the stream that is disturbed.
     pub stream: String,
-    /// The number of its requests.
+    /// The number of the stream's requests.
     pub requests: u64,
-    /// Whether all of its requests are reads.
+    /// Whether all of the stream's requests are reads.
     pub is_reads: bool,
-    /// The name of the stream that disturbs it.
+    /// The name of the other stream, which causes the disturbance.
     pub beside: String,
     /// The 99th percentile of the stream's latencies; `None` if it only measures a backlog.
     pub p99_ms: Option<f64>,
@@ -59,7 +59,8 @@ impl Disturbance {
         let runs = side_by_side(&names, (jobs, steps), share, run, progress)?;
         let [first, second] = pair;
         let mut each = vec![(second, first, &runs[0].result), (first, second, &runs[1].result)];
-        // Readers wait for their requests, and those who read or write little at a time for each.
+        // Readers wait for their requests, and streams that read or write little at a time wait for
+        // each request.
         each.sort_by(|(a, ..), (b, ..)| {
             b.is_reads.cmp(&a.is_reads).then(a.mean_bytes.total_cmp(&b.mean_bytes))
         });
@@ -78,7 +79,7 @@ impl Disturbance {
         self.stream == WRITE_BACK || self.beside == WRITE_BACK
     }
 
-    /// Formats the figures, as in "db/7 reads: p99 48 ms beside backup/9, 12 ms without it".
+    /// Formats the figures, as in "db/7 reads: p99 48 ms together with backup/9, 12 ms without it".
     pub(super) fn said(&self) -> String {
         let kind = if self.is_reads { " reads" } else { "" };
         let (stream, beside) = (printable(&self.stream), printable(&self.beside));
@@ -86,7 +87,7 @@ impl Disturbance {
         match self.p99_ms {
             Some(ms) => {
                 let p99 = millis(ms);
-                format!("{stream}{kind}: p99 {p99} beside {beside}, {without} without it")
+                format!("{stream}{kind}: p99 {p99} together with {beside}, {without} without it")
             }
             None => format!(
                 "without {beside} nothing falls behind, and p99 of {stream}{kind} is {without}"
@@ -113,7 +114,7 @@ fn pair<'a>(
     (is_told && pair.into_iter().any(could)).then_some(pair)
 }
 
-/// Compares the first stream of `pair` in `baseline` with `run`, which leaves out the second one.
+/// Compares the first stream of `pair` in `baseline` with `run`, which omits the second stream.
 /// Returns `None` if the stream has too few requests, or if both runs only measure a backlog.
 fn disturbance(
     [stream, beside]: [&StreamShare; 2],

@@ -35,8 +35,8 @@ impl<'a> Drives<'a> {
         &self.all[..self.margins]
     }
 
-    /// Returns all variants: those with the smallest and the largest catch margin, and those with
-    /// another parameter halved or doubled.
+    /// Returns all variants: those with the smallest and the largest catch margin, and those in
+    /// which another parameter is halved or doubled.
     pub(super) fn all(&self) -> &[Varied] {
         &self.all
     }

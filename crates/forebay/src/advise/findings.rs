@@ -1,4 +1,4 @@
-//! Puts the findings of an advice into words. Every finding is derived from the runs.
+//! Puts the findings of `advise` into words. Every finding is derived from the runs.
 
 use forebay_ask::named;
 use forebay_core::Device;
@@ -18,7 +18,7 @@ use crate::simulate::{Replay, RunResult, SERVE_ROUND_TRIP, Setup};
 use crate::throttling::Throttling;
 use crate::{Input, OpenDevice};
 
-/// The utilization from which on a device counts as nearly saturated, although it keeps up.
+/// From this utilization on, a device counts as nearly saturated, although it keeps up.
 pub(super) const SATURATED_SHARE: f64 = 0.85;
 /// The length of a trace, in seconds, below which its load may be that of a single burst.
 pub(super) const SHORT_S: f64 = 30.0;
@@ -43,7 +43,7 @@ pub(super) struct Case<'a> {
     pub(super) plain: Option<&'a Plain>,
     pub(super) sensitivity: &'a [Sensitivity],
     pub(super) unsure: &'a [Unsure],
-    /// The scheduler that may be better, but not surely.
+    /// The scheduler that may be better, but with uncertainty.
     pub(super) uncertain: Option<&'a Uncertain>,
     /// The time from the first arrival to the last, in seconds.
     pub(super) span_s: f64,
@@ -106,8 +106,8 @@ impl Case<'_> {
             );
         }
         format!(
-            "This {} cannot keep up with the recording: {} it falls up to {} behind with requests as recorded, and is done after {} \
-             instead of {}. ",
+            "This {} cannot keep up with the recording: {} it falls up to {} behind with requests \
+             as recorded, and finishes after {} instead of {}. ",
             self.drive(),
             under(&run.policy),
             millis(run.figures.longest_lag_ms),
@@ -125,8 +125,8 @@ impl Case<'_> {
         }
         for remedy in recommended().filter(|one| one.kind == RemedyKind::Defragmentation) {
             free += &format!(
-                " Defragment: {} moved once save {} of the time under {}, on requests that it did \
-                 not learn from.",
+                " Defragment: {} moved once save {} of the time under {}, on requests that were not \
+                 used to choose the blocks.",
                 bytes(remedy.moved_bytes as f64),
                 percent(remedy.gain_over_free_share.unwrap_or(0.0)),
                 remedy.policy,
@@ -217,12 +217,13 @@ impl Case<'_> {
         )
     }
 
-    /// States what decides whether a scheduler is better.
+    /// States which figures decide whether a scheduler is better.
     pub(super) fn on_what(&self) -> &'static str {
         match self.uncertain.and_then(|uncertain| uncertain.depends_on) {
             Some(DependsOn::Replay) => "It depends on whether requests wait for one another.",
             Some(DependsOn::Drive) => {
-                "It depends on how the drive chooses among its commands, which its data sheet does not say."
+                "It depends on how the drive chooses among its commands, which its data sheet \
+                 does not specify."
             }
             None => "No gain is certain.",
         }
@@ -279,8 +280,8 @@ impl Case<'_> {
         self.ranking.iter().filter(|ranked| ranked.from.is_obtainable())
     }
 
-    /// Formats how much longer the worst scheduler takes; empty if none takes longer, or if nobody
-    /// waits for the disk.
+    /// Formats how much longer the worst scheduler takes; empty if none takes longer, or if no
+    /// request waits for the disk.
     fn worst(&self) -> String {
         if keeps_up(self.baseline()) {
             return String::new();
@@ -329,7 +330,7 @@ impl Case<'_> {
         )
     }
 
-    /// Formats what can be set in Linux, followed by what only Forebay offers.
+    /// Formats the settings for Linux, followed by those that only Forebay offers.
     fn today_and_best(&self) -> String {
         let chosen = self.chosen;
         let run = |policy: &str| self.results.iter().find(|run| run.policy == policy);
@@ -521,8 +522,8 @@ impl Case<'_> {
         Some(format!(
             "{} is simulated as `forebay serve` runs it: all requests in one stream, {} each on \
              the way to the server and back, and a queue of 128 requests, as Linux has for a \
-             served device. With this queue, mq-deadline takes {}: only what {} saves beyond that \
-             is due to its order.",
+             served device. With this queue, mq-deadline takes {}: only the additional savings of \
+             {} are due to its order.",
             self.chosen.policy,
             seconds(SERVE_ROUND_TRIP.as_secs_f64()),
             self.comes_to(run),
@@ -546,8 +547,8 @@ pub(super) fn named_scheduler(policy: &str) -> String {
     }
 }
 
-/// Formats "under bfq". The scheduler named `none` gets another wording, because "under none" would
-/// be misread.
+/// Formats the name with "under", as in "under bfq". The scheduler called `none` is worded
+/// differently, because "under none" would be misread.
 fn under(policy: &str) -> String {
     match policy {
         "none" => "without a scheduler (none)".to_string(),

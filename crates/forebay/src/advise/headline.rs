@@ -1,4 +1,4 @@
-//! Builds the headline: the answer in at most 25 words, which say what to do and give the strongest
+//! Builds the headline: the answer in at most 25 words, with the action to take and the strongest
 //! figure in its favor.
 
 use forebay_ask::named;
@@ -15,16 +15,16 @@ use crate::RunResult;
 use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::statistics::Figures;
 
-/// The share of the positioning time spent on switching between streams, below which streams are not given as
-/// the reason.
+/// The share of the positioning time spent on switching between streams, below which streams are
+/// not given as the reason.
 const BETWEEN_THAT_MATTERS: f64 = 0.1;
 /// How much longer than the recording a run must take for the load as a whole, and not only its
 /// bursts, to be more than the device can do.
 pub(super) const BURST_SHARE: f64 = 0.1;
 /// The share of a disk's busy time that positioning must take to be given as the reason.
 const MOVING_THAT_MATTERS: f64 = 0.1;
-/// The ratio of speeds between the recorded device and the model, in either direction, from which
-/// on the answer begins with it.
+/// The ratio of speeds between the recorded device and the model, in either direction, at or above
+/// which the answer begins with it.
 pub(super) const TIMES_MUCH_FASTER: f64 = 10.0;
 /// The share by which a tail may rise with flash that lowers other latencies.
 const TAIL_MUCH_WORSE: f64 = 0.5;
@@ -68,7 +68,7 @@ impl Case<'_> {
         }
         let keep = format!("Keep {}.", self.baseline.policy);
         let both = flash.as_ref().map(|flash| format!("{free} {flash}."));
-        // Flash that helps is more important than why nothing else does.
+        // Flash that helps is more important than the reason why nothing else does.
         let keeps = free.starts_with("Keep ");
         let short = flash.as_ref().filter(|_| keeps).map(|flash| format!("{keep} {flash}."));
         let alone = flash.as_ref().filter(|_| keeps).map(|flash| format!("{flash}."));
@@ -120,8 +120,8 @@ impl Case<'_> {
         Some(format!("Set {}: {}{but}.", run.policy, self.change(run, Latencies::Tails)))
     }
 
-    /// Returns how the recorded device compares with the model, if the answer has to say that: the
-    /// device was assumed, or differs very much.
+    /// Returns how the recorded device compares with the model, if the answer must mention it
+    /// because the device was assumed or differs very much.
     fn speed(&self) -> Option<RecordedSpeed> {
         let is_ranked = !matches!(self.verdict, Verdict::TooShort | Verdict::NoTimes);
         let speed = RecordedSpeed::of(&self.input.description, self.baseline);
@@ -129,8 +129,8 @@ impl Case<'_> {
         speed.filter(|_| is_ranked).filter(counts)
     }
 
-    /// Returns openings of the headline, the more complete one first, which say that the answer is
-    /// about another device than the recorded one.
+    /// Returns openings of the headline, the more complete one first, which state that the answer
+    /// is about a device other than the recorded one.
     fn on_another_device(&self, speed: RecordedSpeed) -> [String; 2] {
         let device = &self.device.name;
         if speed.is_unexplained_tail() {
@@ -162,7 +162,7 @@ impl Case<'_> {
         capitalised(&format!("{}{than}", speed.in_short()))
     }
 
-    /// Answers whether flash of the size that the user named would help; the most complete answer
+    /// Answers whether flash of the size that the user gave would help; the most complete answer
     /// comes first.
     fn on_named_flash(&self) -> Option<Vec<String>> {
         let size = bytes(self.flash_named? as f64);
@@ -175,7 +175,11 @@ impl Case<'_> {
                 return Some(vec![format!("No: {} is flash already.", self.device.name)]);
             }
             DeviceModel::Throttled(_) => {
-                return Some(vec!["No: the limits of the volume decide, not its disks.".into()]);
+                return Some(vec![
+                    "No: the performance is determined by the limits of the volume, \
+                                  not by its disks."
+                        .into(),
+                ]);
             }
             _ => {}
         }
@@ -254,7 +258,7 @@ impl Case<'_> {
         all.into_iter().any(|(_, was, is)| is < was * (1.0 - TAIL_THAT_MATTERS))
     }
 
-    /// States how far the device falls behind, and what would keep up.
+    /// States how far the device falls behind, and which remedies would keep up.
     fn overload(&self, behind: &RunResult) -> String {
         if let Some(throttling) = self.throttling {
             return format!(
@@ -269,7 +273,7 @@ impl Case<'_> {
         if needs_s > self.span_s * (1.0 + BURST_SHARE) {
             let would = enough.map(|enough| format!("{enough} would"));
             return format!(
-                "This {drive} cannot keep up: it needs {} for requests that come in {}; {}.",
+                "This {drive} cannot keep up: it needs {} for requests that arrive in {}; {}.",
                 seconds(needs_s),
                 seconds(self.span_s),
                 would.unwrap_or_else(|| "nothing that was tried keeps up".to_string())
@@ -290,7 +294,8 @@ impl Case<'_> {
         Some(format!("With {} of flash {change}", bytes(remedy.flash_bytes as f64)))
     }
 
-    /// Returns the latencies for which flash is recommended: only the tails if the disk is mostly idle.
+    /// Returns the latencies for which flash is recommended: only the tails if the disk is mostly
+    /// idle.
     fn latencies(&self) -> Latencies {
         if self.need.is_only_tails() { Latencies::Tails } else { Latencies::All }
     }
@@ -352,18 +357,19 @@ impl Case<'_> {
         }
         match self.verdict {
             Verdict::NothingToGain | Verdict::BaselineIsBest if self.is_saturated() => format!(
-                "{} is nearly saturated, busy {}; no scheduler is sure to help, and a heavier load needs another {}.",
+                "{} is nearly saturated, busy {}; no scheduler is certain to help, and a heavier \
+                 load requires a further {}.",
                 self.device.name,
                 self.busy(),
                 self.drive()
             ),
             Verdict::LoadTooLow => format!(
-                "{keep}: the {} is busy {}, and nothing is sure to help.",
+                "{keep}: the {} is busy {}, and no alternative is certain to help.",
                 self.drive(),
                 self.busy()
             ),
             Verdict::NothingToGain if self.tails_differ() => {
-                format!("{keep}: no other scheduler is sure to help.")
+                format!("{keep}: no other scheduler is certain to help.")
             }
             Verdict::NothingToGain if self.spread() < 0.0005 => {
                 format!("{keep}: Linux's schedulers perform the same here.")
@@ -377,7 +383,7 @@ impl Case<'_> {
                     Some((policy, said)) => {
                         format!("{keep}: with {}, {said}.", named_scheduler(policy))
                     }
-                    None => format!("{keep}: no other scheduler is sure to help."),
+                    None => format!("{keep}: no other scheduler is certain to help."),
                 }
             }
             Verdict::TooShort | Verdict::NoTimes => {
@@ -394,12 +400,12 @@ impl Case<'_> {
                 }
             }
             Verdict::BaselineIsBest | Verdict::Recommended => {
-                format!("{keep}: no other scheduler is sure to help.")
+                format!("{keep}: no other scheduler is certain to help.")
             }
         }
     }
 
-    /// Explains the answer in one sentence, and says how much streams disturb each other, unless
+    /// Explains the answer in one sentence, and states how much streams disturb each other, unless
     /// `headline` does.
     pub(super) fn why(&self, headline: &str) -> String {
         let matters = self.disturbances.iter().filter(|one| one.matters);
@@ -519,7 +525,8 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the latency that falls by the largest share, as (name, the baseline's, that of `run`).
+    /// Returns the latency that falls by the largest share, as (name, the baseline's, that of
+    /// `run`).
     fn most_changed(
         &self,
         run: &RunResult,

@@ -16,9 +16,10 @@ pub(super) const UTILISATION_THAT_MATTERS: f64 = 0.1;
 /// The number of requests that a 99th percentile must be based on; with fewer, a handful of
 /// requests would determine it.
 pub(crate) const REQUESTS_THAT_MATTER: u64 = 1000;
-/// The length in seconds of the shortest recording from which a change of the scheduler is recommended.
+/// The length in seconds of the shortest recording from which a change of the scheduler is
+/// recommended.
 pub(super) const SPAN_LEAST_S: f64 = 5.0;
-/// The time in seconds after the last arrival that a burst takes at least.
+/// A run must last at least this many seconds beyond the last arrival to count as a burst.
 const BURST_LEAST_S: f64 = 0.5;
 /// The number of requests below which nothing is recommended or ranked.
 pub(crate) const TOO_FEW: u64 = 100;
@@ -29,7 +30,7 @@ const MOSTLY_IDLE: f64 = 0.5;
 /// hardly waited.
 pub(super) const TAIL_FINE_MS: f64 = 50.0;
 
-/// Which requests' 99th percentile to report: that of reads if there are enough reads, else that of
+/// The requests whose 99th percentile is reported: reads if there are enough of them, and otherwise
 /// writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
@@ -73,8 +74,8 @@ pub(crate) fn tells_latencies(run: &RunResult) -> bool {
 
 /// Returns whether these 99th percentiles only measure the length of a backlog. Those of an
 /// overloaded open replay always do. In other replays, a lag may add up from small delays; but if
-/// latencies exceed [`Lag::LATE`], too, some requests do not wait for earlier ones (write-back, many
-/// tasks), and a backlog grows as in open replay.
+/// latencies exceed [`Lag::LATE`], too, some requests do not wait for earlier ones (write-back,
+/// many tasks), and a backlog grows as in open replay.
 pub(super) fn is_backlog(
     is_overloaded: bool,
     replay: Replay,
@@ -112,8 +113,8 @@ pub(crate) fn share_busy(run: &RunResult, span_s: f64) -> f64 {
     (run.figures.busy_s / over_s.max(1e-9)).min(1.0)
 }
 
-/// Returns whether a recording is so short that it is a single burst: serving it takes much longer than its requests
-/// take to arrive, so that latencies only say how long it is.
+/// Returns whether a recording is so short that it is a single burst: serving it takes much longer
+/// than its requests take to arrive, so that latencies only reflect the length of the burst.
 fn is_one_burst(baseline: &RunResult, span_s: f64) -> bool {
     let figures = &baseline.figures;
     let is_overload = figures.is_overloaded() && shows_overload(span_s);
@@ -122,8 +123,8 @@ fn is_one_burst(baseline: &RunResult, span_s: f64) -> bool {
     baseline.replay == Replay::Open && !is_overload && span_s < SPAN_LEAST_S && is_late
 }
 
-/// Returns whether a recording of this length can show that a drive does not keep up. In a shorter one, requests that
-/// come as fast as any drive falls behind are a burst.
+/// Returns whether a recording of this length can show that a drive does not keep up. In a shorter
+/// recording, requests that arrive so fast that a drive falls behind may be a single burst.
 pub(super) fn shows_overload(span_s: f64) -> bool {
     span_s >= Lag::LATE.as_secs_f64()
 }
@@ -153,7 +154,7 @@ pub(super) fn scheduler(
         () if choice.is_unsure() => Verdict::DependsOnDrive,
         () if choice.is_disputed() => Verdict::Depends,
         () if need.none().is_some() => Verdict::LoadTooLow,
-        // On a mostly idle disk too, some schedulers reorder the requests of a burst and so delay
+        // Even on a mostly idle disk, some schedulers reorder the requests of a burst, which delays
         // some of them.
         () if choice.differs() => Verdict::BaselineIsBest,
         () if share_busy(baseline, span_s) < UTILISATION_THAT_MATTERS => Verdict::LoadTooLow,

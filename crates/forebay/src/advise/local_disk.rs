@@ -23,7 +23,7 @@ pub(super) struct LocalDisk {
     pub(super) scheduler: Option<String>,
     /// The model name that the drive reports.
     name: Option<String>,
-    /// Whether the device is a rotating disk; true if sysfs does not say.
+    /// Whether the device is a rotating disk; true if sysfs does not specify it.
     rotates: bool,
     /// The size of the disk in bytes.
     bytes: u64,
@@ -48,7 +48,8 @@ pub fn stand_in(path: &Path) -> Option<String> {
     Some(LocalDisk::find(path)?.model().ok()?.device)
 }
 
-/// Returns the bundled device that is a model of exactly the block device at `path`, if there is one.
+/// Returns the bundled device that is a model of exactly the block device at `path`, if there is
+/// one.
 pub fn known_model(path: &Path) -> Option<String> {
     let found = LocalDisk::find(path)?.model().ok()?;
     found.is_known.then_some(found.device)
@@ -128,8 +129,8 @@ impl LocalDisk {
     }
 }
 
-/// The relative difference in size up to which a bundled drive of the same name counts as this
-/// drive.
+/// A bundled drive of the same name counts as this drive if their sizes differ by at most this
+/// share.
 const SAME_SIZE_SHARE: f64 = 0.1;
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 //! 5. Flash costs money, so it takes more evidence: at least 1,000 requests if the disk is mostly
 //!    idle, and a model that is less than ten times as slow as the recorded device.
 //!
-//! A user who prefers the least total time lets every figure count for schedulers.
+//! A user who prefers the shortest total time lets every figure count for schedulers.
 
 use forebay_trace::describe::Description;
 
@@ -41,18 +41,18 @@ enum Counts {
 pub(super) enum NoNeed {
     /// The model answers fast.
     Fast,
-    /// The model has a long tail, but the recorded requests were answered fast.
+    /// The model has a long tail, but the recorded requests were answered quickly.
     RecordedFast,
 }
 
-/// What a trace on a device needs.
+/// The latencies that matter for a trace on a device.
 #[derive(Clone, Debug)]
 pub(super) struct Need {
     counts: Counts,
     requests: u64,
     /// The time from the first arrival to the last, in seconds.
     span_s: f64,
-    /// Whether the model has no long tail. The recording then does not matter.
+    /// Whether the model has no long tail. If so, the recording's tail is ignored.
     is_model_fast: bool,
     /// Whether the recorded reads, and the recorded writes, were answered fast.
     was_fast: [bool; 2],
@@ -130,7 +130,7 @@ impl Need {
         let idle = "the disk is mostly idle";
         let fast = match self.none() {
             Some(NoNeed::Fast) => Some("answers about as fast as a disk can"),
-            Some(NoNeed::RecordedFast) => Some("the recorded requests were answered fast"),
+            Some(NoNeed::RecordedFast) => Some("the recorded requests were answered quickly"),
             None => None,
         };
         if let Some(fast) = fast {
@@ -140,7 +140,7 @@ impl Need {
         if self.is_too_short() {
             let lasts = seconds(self.span_s);
             let why = format!("Too short to recommend flash: the trace lasts {lasts}");
-            return Some(Objection::new(why, "the trace is too short to tell"));
+            return Some(Objection::new(why, "the trace is too short for a conclusion"));
         }
         if self.is_only_tails() && self.requests < REQUESTS_THAT_MATTER {
             let requests = counted(self.requests, "request");
@@ -155,7 +155,8 @@ impl Need {
         })
     }
 
-    /// Returns why the flash in `run` is not needed; `None` if it shortens a latency that counts.
+    /// Returns why the flash in `run` is not needed; `None` if the flash shortens a latency that
+    /// counts.
     pub(super) fn not_met(&self, run: &RunResult, baseline: &RunResult) -> Option<Objection> {
         (!self.is_met_by(run, baseline)).then(|| {
             let in_short =

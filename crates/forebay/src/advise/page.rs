@@ -269,7 +269,7 @@ mod tests {
         );
         let (badge, done) = said(None);
         assert_eq!(badge, "No gain is certain");
-        assert_eq!(done, "no other Linux scheduler is sure to be better");
+        assert_eq!(done, "no other Linux scheduler is certain to be better");
     }
 
     #[test]

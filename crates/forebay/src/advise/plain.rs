@@ -51,7 +51,7 @@ impl Plain {
         Ok(Some(Plain { device: plain.name, schedulers }))
     }
 
-    /// Formats the comparison; `total` is what total time is called.
+    /// Formats the comparison; `total` is the name for the total time.
     pub(super) fn told(&self, total: &str) -> Option<String> {
         let [baseline, others @ ..] = &self.schedulers[..] else { return None };
         let times = |time: fn(&OnBoth) -> f64| {
@@ -66,8 +66,9 @@ impl Plain {
         };
         (!others.is_empty()).then(|| {
             format!(
-                "The drive's own queue and cache do part of a scheduler's work. {} with them: {}. On arm and \
-                 platters alone, one command at a time, as papers model a disk ({}): {}.",
+                "The drive's own queue and cache already do part of a scheduler's work. {} with \
+                 them: {}. On arm and platters alone, one command at a time, as papers model a \
+                 disk ({}): {}.",
                 capital(total),
                 times(|on| on.total_s),
                 self.device,
@@ -99,7 +100,7 @@ mod tests {
         };
         assert_eq!(
             plain.told("disk busy time").unwrap(),
-            "The drive's own queue and cache do part of a scheduler's work. Disk busy time with \
+            "The drive's own queue and cache already do part of a scheduler's work. Disk busy time with \
              them: noop 400 s, bid 440 s (10 % more). On arm and platters alone, one command at a \
              time, as papers model a disk (d:plain): noop 800 s, bid 400 s (50 % less)."
         );

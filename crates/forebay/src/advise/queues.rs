@@ -75,7 +75,8 @@ impl fmt::Display for QueueSizes {
 }
 
 /// Returns the schedulers to try with other queue sizes: for a large trace only the best one in
-/// Linux at default sizes, or the first one if that does not reorder requests.
+/// Linux at default sizes, or the first scheduler in the list if the best one does not reorder
+/// requests.
 fn schedulers(today: &str, is_large: bool) -> Vec<&'static str> {
     let best = ORDERING.iter().find(|name| today.starts_with(**name)).unwrap_or(&ORDERING[0]);
     if is_large { vec![best] } else { ORDERING.to_vec() }
@@ -93,7 +94,7 @@ impl Trial<'_> {
     pub(super) fn queue_sizes(&self, progress: Progress<'_>) -> Result<Remedy, Error> {
         let kind = RemedyKind::QueueSizes;
         let Some((today, slices)) = self.today else {
-            let why = "Not tried: no scheduler of Linux is better than another here.";
+            let why = "Not tried: no Linux scheduler is better than another here.";
             return Ok(Remedy::untried(kind, "none", why.to_string()));
         };
         let is_large = self.input.description.records > LARGE_REQUESTS;
@@ -178,7 +179,7 @@ impl Trial<'_> {
     }
 
     /// Returns why the queue sizes should nevertheless not be set, namely that they are not better
-    /// on every drive that the device might be; `None` if they are.
+    /// on every drive that the device may stand for; `None` if they are.
     fn queues_on_every_drive(
         &self,
         one: &Tried,
@@ -203,7 +204,7 @@ impl Trial<'_> {
 }
 
 impl Today {
-    /// Returns this setting with `queues` added to its commands.
+    /// Returns this setting with commands for `queues` added.
     pub(super) fn with_queues(self, queues: QueueSizes) -> Today {
         let Today { policy, mut now, mut for_good, .. } = self;
         // Changing the scheduler resets `nr_requests`, so the commands set queue sizes afterwards.

@@ -84,7 +84,7 @@ pub struct Redundant {
     /// Latencies while a drive is rebuilt; `None` without redundancy.
     pub rebuilding: Option<Latencies>,
     /// The time to rebuild a full drive while serving the requests of the trace; `None` without
-    /// redundancy, and if the trace is too short to tell.
+    /// redundancy, and if the trace is too short for a conclusion.
     pub rebuild_s: Option<f64>,
     /// The expected number of bytes lost per year if the array is full, because too many drives
     /// fail or because sectors are unreadable when they are needed.
@@ -126,7 +126,7 @@ pub struct Redundancy {
     pub rule: &'static str,
     /// The recommendation and its reason in words.
     pub said: String,
-    /// What failures of drives do to the recommended scheme, in words.
+    /// The consequences of drive failures for the recommended scheme, in words.
     pub failures: String,
     /// The commands that create and serve the recommended volume. `DRIVES` stands for a folder of
     /// drives.
@@ -135,7 +135,7 @@ pub struct Redundancy {
     pub tried: Vec<Redundant>,
 }
 
-/// The drives of the array, and what is assumed of them.
+/// The drives of the array, and the assumptions about them.
 #[derive(Clone, Copy)]
 pub struct Drives<'a> {
     /// The model of each drive.
@@ -202,8 +202,8 @@ fn commands(recommended: &str, Drives { asked, scheduler, .. }: Drives<'_>) -> V
     ]
 }
 
-/// Simulates a scheme on drives that all work, with one missing, and while that one is rebuilt.
-/// `tell` gets the number of requests so far, and the number of the run.
+/// Simulates a scheme on drives that all work, with one drive missing, and while that drive is
+/// rebuilt. `tell` receives the number of requests so far and the number of the run.
 fn simulated(
     input: &Input,
     drives: Drives<'_>,
@@ -226,7 +226,8 @@ fn simulated(
             Rebuild::new(CHUNK_BYTES, scheme.chunks, bytes_per_s, filled.data_bytes)
         };
         let (none, rebuild) = (at(0.0), at(rebuild_bytes_per_s));
-        // After a failure, an array writes its whole table again, which takes long if it is large.
+        // After a failure, an array rewrites its whole table, which takes long if the table is
+        // large.
         let disk_bytes_max = filled.data_bytes.saturating_mul(2).saturating_add(1 << 30);
         let rebuild_none = Some(&none);
         let degraded = Bed { failures: &missing, rebuild: rebuild_none, disk_bytes_max, ..whole };
@@ -295,7 +296,7 @@ fn redundant(scheme: &Scheme, usable_bytes: u64, run: &RunResult) -> Redundant {
     }
 }
 
-/// Says what failures of drives do to a scheme.
+/// Describes the consequences of drive failures for a scheme.
 fn failures(one: &Redundant) -> String {
     let tail_of = |run: &Option<Latencies>| {
         run.as_ref().and_then(|of| of.read_p99_ms.or(of.write_p99_ms)).map(millis)
@@ -366,8 +367,8 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     let chosen = if is_better(adaptive, raid6) { adaptive } else { raid6 };
     let first = match chosen.name == raid6.name {
         true => format!(
-            "use RAID 6: it holds {}, answers 99 % of {} within {}, and takes {} of all drives together. \
-             Levels that follow the workload (rule {RULE}) do not pay: {}.",
+            "use RAID 6: it holds {}, answers 99 % of {} within {}, and takes {} of all drives \
+             together. Levels that adapt to the workload (rule {RULE}) are not worthwhile: {}.",
             bytes(raid6.usable_bytes as f64),
             whose(raid6),
             millis(tail(raid6)),
@@ -389,7 +390,7 @@ fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
             bytes(copies.usable_bytes as f64)
         ),
         false => format!(
-            " Three copies of everything would hold {} of it and do no better.",
+            " Three copies of everything would hold {} of it and perform no better.",
             percent(copies.usable_bytes as f64 / chosen.usable_bytes.max(1) as f64)
         ),
     };
@@ -439,6 +440,6 @@ mod tests {
         assert_eq!(chosen((104.0, 39.0)).0, "RAID 6", "time is harmed");
         let (_, said) = chosen((98.0, 50.0));
         assert!(said.contains("than RAID 6) hold only 2 GiB"), "{said}");
-        assert!(chosen((60.0, 50.0)).1.contains("do no better"));
+        assert!(chosen((60.0, 50.0)).1.contains("perform no better"));
     }
 }

@@ -182,8 +182,8 @@ impl Remedy {
     }
 }
 
-/// Leaves at most one use of flash recommended: the one that needs the least flash, unless
-/// `is_worth` says that another justifies needing more.
+/// Keeps at most one use of flash recommended: the one that needs the least flash, unless
+/// `is_worth` decides that another one justifies more flash.
 pub(super) fn choose_flash(remedies: &mut [Remedy], is_worth: impl Fn(&Remedy, &Remedy) -> bool) {
     let is_worthy = |remedy: &Remedy| remedy.recommended && remedy.flash_bytes > 0;
     let mut worthy: Vec<usize> =

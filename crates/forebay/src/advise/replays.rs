@@ -56,8 +56,10 @@ pub(super) fn left_out_caution(results: &[RunResult], requests: u64) -> Option<S
         let names = missing.join(", ");
         let most = LARGE_REQUESTS / 1_000_000;
         format!(
-            "The trace has more than {most} million requests, so schedulers that no current system has were not tried \
-             ({names}), nor several caches, nor queue sizes with more than one scheduler. `forebay simulate TRACE --policy {}` tries one of them.",
+            "The trace has more than {most} million requests, so the following were not tried: \
+             schedulers that no current system provides ({names}), more than one cache, and queue \
+             sizes with more than one scheduler. `forebay simulate TRACE --policy {}` simulates \
+             one of these schedulers.",
             missing[0]
         )
     })
@@ -244,8 +246,8 @@ pub(super) fn rough_caution(input: &Input, replays: [Option<Replay>; 2]) -> Opti
     let is_used = replays.contains(&Some(Replay::Dependent));
     (is_used && share < DEPENDENT_KNOWN_SHARE).then(|| {
         format!(
-            "Dependent replay is rough here: only {} of the requests have a recorded latency, so it cannot tell what waited \
-             for the others.",
+            "Dependent replay is rough here: only {} of the requests have a recorded latency, so \
+             it is unclear which requests waited for others.",
             crate::quantities::percent(share)
         )
     })

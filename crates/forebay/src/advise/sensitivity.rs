@@ -33,7 +33,7 @@ pub struct Sensitivity {
     pub write_p99_gain_share: Option<f64>,
 }
 
-/// A scheduler that is not better than the baseline on every drive that the device might be.
+/// A scheduler that is not better than the baseline on every drive that the device may stand for.
 pub(super) struct Unsure {
     pub(super) policy: String,
     /// What the scheduler saves on each of these drives.
@@ -65,8 +65,8 @@ pub(super) fn sensitivity(
     drives.all()[..count].iter().enumerate().map(on).collect()
 }
 
-/// Excludes schedulers that are not better than the baseline on every drive that the device might
-/// be, in each replay. Checks the best scheduler in `choice` and the best one in Linux. Also
+/// Excludes schedulers that are not better than the baseline in each replay and on every drive that
+/// the device may stand for. Checks the best scheduler in `choice` and the best one in Linux. Also
 /// returns the schedulers that it excluded. `other` is the choice in the other replay, with that
 /// replay's setup.
 pub(super) fn on_every_drive<'a>(
@@ -116,8 +116,8 @@ pub(super) fn on_every_drive<'a>(
 }
 
 impl Sensitivity {
-    /// Returns whether a figure gets better here and worse under `assumed`, or the reverse, by enough
-    /// to matter in both.
+    /// Returns whether a figure improves here and worsens under `assumed`, or vice versa, by enough
+    /// to matter in both cases.
     fn turns(&self, assumed: &Sensitivity) -> bool {
         let figures = [
             (Some(self.gain_share), Some(assumed.gain_share)),
@@ -167,8 +167,8 @@ impl Sensitivity {
     }
 }
 
-/// Formats the savings on the assumed drive and on other drives; `total` is what total time is
-/// called.
+/// Formats the savings on the assumed drive and on other drives; `total` is the name for the total
+/// time.
 pub(super) fn told(
     all: &[Sensitivity],
     [baseline, chosen]: [&RunResult; 2],
@@ -197,7 +197,7 @@ pub(super) fn told(
     let turns = all.iter().find(|one| one.turns(&assumed)).map(|one| {
         format!(
             " With {} the gain becomes a loss: measure the drive (docs/measure-a-drive.md) before \
-             you rely on it.",
+             you rely on this answer.",
             one.with
         )
     });

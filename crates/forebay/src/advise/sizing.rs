@@ -10,7 +10,7 @@ use crate::progress::{Meter, Progress};
 use crate::quantities::{bytes, counted, percent};
 use crate::{Error, Input};
 
-/// The number of blocks above which larger ones are used, if requests fill them.
+/// Above this number of blocks, larger blocks are used, provided that requests fill them.
 const BLOCKS_ENOUGH: u64 = 1 << 20;
 
 /// The maximum number of blocks, which bounds the memory of a simulated cache.
@@ -26,8 +26,8 @@ const REQUESTS_EXAMINED: usize = 100_000;
 /// The block sizes from 1 KiB to 64 MiB, as powers of two.
 const BLOCK_BITS: std::ops::RangeInclusive<u32> = 10..=26;
 
-/// The ratio of the share of blocks found in the last quarter of a trace to that in the whole trace,
-/// from which on the trace is too short to fill a cache.
+/// The ratio of the share of blocks found in the last quarter of a trace to that in the whole
+/// trace, at or above which the trace is too short to fill a cache.
 const GROWS_TIMES: f64 = 1.3;
 
 /// A cache size, with the figures that justify it.
@@ -84,17 +84,17 @@ impl Sizing {
         Ok(Sizing { quarters: quarters.shares(&curve), ..sizing })
     }
 
-    /// Returns whether the trace is too short to fill a cache: the share of blocks found is still
-    /// growing at its end, and is worth something there.
+    /// Returns whether the trace is too short to fill a cache: the hit ratio is still rising at its
+    /// end, and is high enough there to matter.
     pub(super) fn is_cold(&self) -> bool {
         let last = self.quarters[1];
         last >= FOUND_THAT_MATTERS && last > GROWS_TIMES * self.hit_share_max
     }
 
-    /// Says how the share of blocks found grows in a trace that is too short to fill a cache.
+    /// Says how the hit ratio rises in a trace that is too short to fill a cache.
     pub(super) fn growth(&self) -> String {
         let [first, last] = self.quarters.map(percent);
-        format!("the share of blocks found is still growing, from {first} to {last}; record longer")
+        format!("the hit ratio is still rising, from {first} to {last}; record longer")
     }
 
     /// Says why no cache is worth trying.
@@ -103,7 +103,7 @@ impl Sizing {
             return self.growth();
         }
         if self.hit_share_max == 0.0 {
-            return "no block is used twice, so a cache finds nothing".to_string();
+            return "no block is used twice, so a cache has no hits".to_string();
         }
         format!(
             "nearly every block is used only once, so no cache finds more than {} of the blocks used ({} blocks, {} \
@@ -192,8 +192,8 @@ impl Sizing {
     }
 }
 
-/// The accesses of a trace, and those that hit in a cache of unlimited size, at the ends of its
-/// quarters.
+/// The numbers of accesses, and of hits in a cache of unlimited size, after each quarter of the
+/// trace.
 struct Quarters {
     records: u64,
     passed: u64,

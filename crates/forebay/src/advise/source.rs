@@ -24,22 +24,23 @@ const POSITIONING_LEAST_MS: f64 = 2.0;
 /// for whole traces and for their halves.
 const FLASH_SHARE: f64 = 0.955;
 
-/// How far from [`FLASH_SHARE`] the measured share has to be for the kind of device to be clear.
+/// The measured share must differ from [`FLASH_SHARE`] by at least this much for a clear statement
+/// about the kind of device.
 const CLEAR_SHARE: f64 = 0.02;
 
-/// The ratio of the model's latencies to the recorded ones from which on the model counts as
-/// slower, and its inverse for faster.
+/// If the model's latencies are at least this many times the recorded ones, the model counts as
+/// slower; the inverse applies to faster.
 const SLOWER_TIMES: f64 = 2.0;
 
 /// The same ratio for 99th percentiles, which vary more.
 const TAIL_SLOWER_TIMES: f64 = 5.0;
 
-/// The share of the requests below which one kind of request, reads or writes, says nothing about
-/// the recorded device.
+/// If fewer than this share of the requests are reads, or writes, they reveal nothing about the
+/// recorded device.
 const KIND_THAT_MATTERS: f64 = 0.1;
 
-/// The ratio of the length of a run to the recording from which on the device counts as not keeping
-/// up.
+/// The ratio of the length of a run to the recording at or above which the device counts as not
+/// keeping up.
 const LONGER_TIMES: f64 = 1.05;
 
 /// A rate of non-sequential requests per second that no disk can serve, even with the deepest
@@ -48,11 +49,11 @@ const SCATTERED_MOST: f64 = 1000.0;
 
 /// Advises the user to name a disk, to get an answer about that disk.
 fn name_one() -> String {
-    format!("to simulate it on a disk, name one with {}", named("device"))
+    format!("to simulate it on a disk, specify a disk with {}", named("device"))
 }
 
-/// Returns whether the volume's name or device number is one that Linux gives to NVMe drives and
-/// their partitions. The same major number is shared by the sixteenth and later partitions of other
+/// Returns whether the volume's name or device number is one that Linux assigns to NVMe drives and
+/// their partitions. The major number is also used for the sixteenth and later partitions of other
 /// disks, which are rare.
 fn is_nvme(volume: &str) -> bool {
     const BLKEXT_MAJOR: &str = "259";
@@ -72,8 +73,8 @@ fn is_nvme(volume: &str) -> bool {
 pub(super) enum RecordedOn {
     /// Flash, for this reason.
     Flash(String),
-    /// A disk, or an unknown device. The text is empty unless the trace is nearly one of flash, or
-    /// says too little.
+    /// A disk, or an unknown device. The text is empty unless the trace almost looks like one of
+    /// flash, or has too little information.
     Disk(String),
 }
 
@@ -101,13 +102,14 @@ impl RecordedOn {
     }
 }
 
-/// The reads of a trace that do not continue the previous request of their volume, as far as their latency is known.
+/// The reads of a trace that do not continue the previous request of their volume, as far as their
+/// latency is known.
 #[derive(Clone, Copy, Debug, Default)]
 struct ScatteredReads {
     reads: u64,
-    /// How many took less time than a disk needs to reach a sector.
+    /// The number of reads that took less time than a disk needs to reach a sector.
     fast: u64,
-    /// How many took any time. Some formats write 0 if a latency is unknown.
+    /// The number of reads with a latency above 0. Some formats write 0 if a latency is unknown.
     timed: u64,
 }
 
@@ -143,7 +145,7 @@ impl ScatteredReads {
         match self.reads {
             0 | TOO_FEW.. => String::new(),
             reads => format!(
-                "a disk, for lack of evidence: the trace has only {} with a latency; ",
+                "a disk, for lack of evidence: the trace has only {} with a recorded latency; ",
                 counted(reads, "non-sequential read")
             ),
         }
@@ -165,7 +167,7 @@ impl ScatteredReads {
         let (other, bound) = (name_one(), percent(FLASH_SHARE));
         Some(match (is_flash, is_clear) {
             (true, true) => RecordedOn::Flash(format!(
-                "flash, judging by the trace: {reads}, which no disk can do; {other}"
+                "flash, judging by the trace: {reads}, which is impossible for a disk; {other}"
             )),
             (true, false) => RecordedOn::Flash(format!(
                 "flash, by a narrow margin: {reads} (from {bound} on, Forebay assumes flash); {other}"
@@ -265,8 +267,8 @@ impl RecordedSpeed {
         self.recorded_ms < self.here_ms
     }
 
-    /// Returns whether only the 99th percentiles differ, and the recorded one was longer. No model of
-    /// a healthy drive explains that.
+    /// Returns whether only the 99th percentiles differ, and the recorded one was longer. No model
+    /// of a healthy drive explains that.
     pub(super) fn is_unexplained_tail(self) -> bool {
         self.quantile == Quantile::P99 && !self.was_faster()
     }
@@ -313,14 +315,15 @@ impl RecordedSpeed {
         format!("The recorded {kind} p99 was {recorded}: this model ({here}) does not explain it")
     }
 
-    /// Returns the figures compared, as in "the median of its reads was 378 us, here it is 13.1 ms".
+    /// Returns the figures compared, as in "the median of its reads was 378 us, here it is 13.1
+    /// ms".
     pub(super) fn figures(self) -> String {
         let [recorded, here] = [self.recorded_ms, self.here_ms].map(millis);
         let quantile = match self.quantile {
             Quantile::Median => "median",
             Quantile::P99 => "99th percentile",
         };
-        format!("the {quantile} of its {}s was {recorded}, here it is {here}", self.kind)
+        format!("the {quantile} of its {}s was {recorded}, compared with {here} here", self.kind)
     }
 }
 
@@ -348,13 +351,13 @@ pub(super) fn compared(description: &Description, run: &RunResult, device: &str)
     };
     let (how, figures) = (speed.how(), speed.figures());
     Some(format!(
-        "The device of the recording was {how} than {device}: {figures}{rates}. The results are for {device}, not for \
-         the recorded device, which you can name."
+        "The device of the recording was {how} than {device}: {figures}{rates}. The results are for {device}; if \
+         you know the recorded device, name it."
     ))
 }
 
-/// Returns the latency statistics of `requests`, if enough of them have a latency. Some formats write
-/// 0 if a latency is unknown.
+/// Returns the latency statistics of `requests`, if enough of them have a latency. Some formats
+/// write 0 if a latency is unknown.
 fn measured(latency: &Latency, requests: u64) -> Option<&Latency> {
     let measured = latency.measured_share.unwrap_or(0.0) * requests as f64;
     let is_known = latency.p50_ms.is_some_and(|ms| ms > 0.0);
@@ -466,7 +469,8 @@ mod tests {
         assert!(compared(&description, &run, "D").unwrap().contains("the median of its writes"));
     }
 
-    /// Regression test: 2 % of the requests decided, the fast reads, and the slow writes did not count.
+    /// Regression test: 2 % of the requests decided, the fast reads, and the slow writes did not
+    /// count.
     #[test]
     fn the_more_frequent_requests_decide() {
         let mut run = sample::advice().runs[0].clone();

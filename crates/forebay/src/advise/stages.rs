@@ -23,7 +23,7 @@ use crate::{Bed, Error, Input, OpenDevice, RunResult, Setup, jobs};
 /// The progress bar's position, as a share of all work, when the schedulers' runs are complete; then
 /// those on drives with other catch margins, on the plain disk, on drives with other assumed
 /// parameters, with the remaining remedies, and without one of two streams that disturb each other.
-/// The search for what would keep up follows.
+/// The search for a configuration that keeps up follows.
 const SCHEDULERS_SHARE: f64 = 0.4;
 const MARGINS_SHARE: f64 = 0.52;
 const PLAIN_SHARE: f64 = 0.56;

@@ -20,10 +20,10 @@ use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
 use crate::{Error, Input, OpenDevice, Progress, Telling};
 
-/// The share of the writes to blocks that bypass a cache from which the answer mentions it.
+/// From this share of writes to blocks that bypass a cache on, the answer mentions them.
 pub(super) const PARTIAL_THAT_MATTERS: f64 = 0.02;
 
-/// The least size in MiB of a cache that is recommended.
+/// The smallest size in MiB of a cache that is recommended.
 const FLASH_LEAST_MIB: u64 = 16;
 
 /// The maximum size in MiB of a cache that is tried because it holds everything.
@@ -36,7 +36,7 @@ pub(super) struct Trial<'a> {
     pub(super) flash: &'a OpenDevice,
     /// The size of the cache that the user named.
     pub(super) flash_bytes: Option<u64>,
-    /// The other drives that the device might be.
+    /// The other drives that the device may stand for.
     pub(super) drives: &'a Drives<'a>,
     pub(super) setup: Setup,
     pub(super) baseline: &'a RunResult,
@@ -157,7 +157,7 @@ impl Trial<'_> {
         if requests < TOO_FEW {
             let few = counted(requests, "request");
             return Some(format!(
-                "Not tried: {few} would say nothing; at least {TOO_FEW} are needed."
+                "Not tried: {few} would not allow a conclusion; at least {TOO_FEW} are needed."
             ));
         }
         (self.device.model.cylinders() == 0).then(|| {
@@ -212,7 +212,7 @@ impl Trial<'_> {
         let figure = |name: &str| run.placement.get(name).copied().unwrap_or(0.0);
         let needed = figure("flash_used_bytes_max");
         let mut evidence = format!(
-            "{} of {} went to flash, {} of data at most at a time",
+            "{} of {} went to flash, with at most {} of data there at a time",
             counted((figure("offloaded_requests") + figure("flash_updates")) as u64, "piece"),
             counted(run.figures.writes, "write"),
             bytes(needed)
@@ -227,7 +227,8 @@ impl Trial<'_> {
         let why = match needed == 0.0 {
             true => Objection::new("It moved nothing to flash", "it moved nothing to flash"),
             false => Objection::new(
-                "In the kernel only: it works by process, which Forebay's server does not see",
+                "In the kernel only: it works per process, and Forebay's server does not know the \
+                 processes",
                 "it works only in the kernel",
             ),
         };
@@ -235,9 +236,10 @@ impl Trial<'_> {
         Ok((self.with_flash(kind, &ran, needed as u64, &evidence, why), Some(ran)))
     }
 
-    /// Simulates caching, with a cache of the size that the user named, or else with the smallest
-    /// one that has most of the hits, with one that has nearly all, and if neither pays, with one that
-    /// holds everything. Returns the best remedy, and its run if it was simulated.
+    /// Simulates caching, with a cache of the size that the user specified, or else with the
+    /// smallest cache that has most of the hits, with one that has nearly all of them, and, if
+    /// neither is worthwhile, with one that holds everything. Returns the best remedy, and its run
+    /// if it was simulated.
     fn caching(
         &self,
         sizing: &Sizing,
@@ -250,7 +252,7 @@ impl Trial<'_> {
         let full_mib = sizing.flash_mib(sizing.full_bytes);
         let (least_mib, hits) = match self.flash_bytes {
             Some(_) => (sizing.size_mib, sizing.hit_share),
-            // Nobody buys less flash.
+            // Flash of less than this size is not sold.
             None if full_mib <= FLASH_LEAST_MIB => (FLASH_LEAST_MIB, sizing.hit_share_full),
             None => (sizing.size_mib.max(FLASH_LEAST_MIB), sizing.hit_share),
         };
@@ -322,11 +324,11 @@ impl Trial<'_> {
             });
         } else if run.figures.reads > 0 {
             evidence += &format!(
-                "; the trace has only {}, so it only absorbs writes",
+                "; the trace has only {}, so the cache only absorbs writes",
                 counted(run.figures.reads, "read")
             );
         } else {
-            evidence += "; the trace only writes, so it only absorbs writes";
+            evidence += "; the trace contains only writes, so the cache only absorbs writes";
         }
         let partial_share = figure("blocks_partial") / figure("blocks_written").max(1.0);
         if partial_share >= PARTIAL_THAT_MATTERS {
@@ -367,7 +369,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Returns why flash is not worth its price; `None` if it is.
+    /// Returns why flash is not worth its price; `None` if it is worth it.
     fn against_flash(&self, ran: &Run) -> Option<Objection> {
         let why = self.need.against_flash();
         if let Some(why) = why.or_else(|| self.need.not_met(&ran.result, self.baseline)) {
@@ -384,7 +386,7 @@ impl Trial<'_> {
     }
 
     /// Returns why `ran` is not worth its flash in one of the replays, or on a drive that the
-    /// device might be; `None` if it always is.
+    /// device may stand for; `None` if it always is.
     fn against_flash_anywhere(
         &self,
         ran: &Run,
@@ -400,16 +402,16 @@ impl Trial<'_> {
         }
     }
 
-    /// Returns the setups in which a recommendation has to hold: that of the leading replay, then
-    /// that of the other replay if there is one.
+    /// Returns the setups in which a recommendation must hold: that of the leading replay, followed
+    /// by that of the other replay if there is one.
     pub(super) fn setups(&self) -> impl Iterator<Item = (Setup, String)> {
         let other = self.other.map(|other| other.setup);
         let other = other.map(|setup| (setup, format!(", {}", setup.replay.as_told())));
         std::iter::once((self.setup, String::new())).chain(other)
     }
 
-    /// Returns why `policy` is not worth its flash on some drive that the device might be; `None`
-    /// if it is worth it on all of them.
+    /// Returns why `policy` is not worth its flash on some drive that the device may stand for;
+    /// `None` if it is worth it on all of them.
     fn flash_on_every_drive(
         &self,
         policy: &str,
@@ -435,7 +437,7 @@ impl Trial<'_> {
     }
 
     /// Returns why `policy`, which is worth its flash in the leading replay, is not worth it in the
-    /// other; `None` if it is.
+    /// other replay; `None` if it is.
     fn against_elsewhere(
         &self,
         policy: &str,
@@ -490,8 +492,8 @@ impl Trial<'_> {
             }
         };
         let worth_while = studied.is_worth_while();
-        // Defragmentation costs no more than some copying, so a better tail justifies it even on an
-        // idle disk.
+        // Defragmentation costs only some copying, so a better tail justifies it even on an idle
+        // disk.
         let calmer = effect.read_p99_after_ms.zip(before.read_p99_ms);
         let calmer = calmer.is_some_and(|(is, was)| is <= was * (1.0 - TAIL_THAT_MATTERS));
         let at_ease = worth_while && is_at_ease(self.baseline, self.span_s) && !calmer;
@@ -501,7 +503,7 @@ impl Trial<'_> {
         };
         let but = match (at_ease, &against) {
             (true, _) => {
-                " Still nothing to gain from it: the disk is mostly idle and answers fast."
+                " There is still nothing to gain from it: the disk is mostly idle and answers quickly."
                     .to_string()
             }
             (_, Some(why)) => format!(" A gain is still not certain: {why}."),
@@ -525,8 +527,8 @@ impl Trial<'_> {
 
 impl Trial<'_> {
     /// Returns why defragmentation, which gains in the leading replay, should nevertheless not be
-    /// recommended: it does not gain in the other replay, or on some drive that the device might
-    /// be. Returns `None` if it gains everywhere.
+    /// recommended: it does not gain in the other replay, or on some drive that the device may
+    /// stand for. Returns `None` if it gains everywhere.
     fn defragmentation_on_every_drive(
         &self,
         progress: Progress<'_>,

@@ -19,7 +19,8 @@ use crate::quantities::{counted, millis, percent, significant};
 use crate::retrodict::{DirectionAnswer, Recording, Retrodiction};
 use crate::{Bed, Error};
 
-/// The share of the trace's time by which its clock must go back to lay much of it over itself.
+/// If the clock goes back by at least this share of the trace's duration, much of the trace
+/// overlaps itself.
 const OVERLAID_THAT_MATTERS: f64 = 0.1;
 
 /// A statement on how far to trust the answer, with its evidence.
@@ -45,7 +46,7 @@ pub(super) fn why_not(setting: &Setting<'_>, is_named: bool) -> Option<String> {
     }
     if !is_named {
         return Some(format!(
-            "the recording's device is unknown; if you know it, name it with {}",
+            "the recording's device is unknown; if you know it, specify it with {}",
             named("device")
         ));
     }
@@ -80,8 +81,8 @@ impl Trust {
         Trust { said, ..self }
     }
 
-    /// Says that two recordings seem to be laid over each other, if a comment between them shows it,
-    /// or if they cover much of the same time.
+    /// States that two recordings seem to overlap in time, if a comment between them shows this, or
+    /// if they cover much of the same time.
     pub(super) fn with_runs(self, description: &Description) -> Trust {
         let overlaid = description.run_starts.iter().find(|start| {
             let share = start.back_ns as f64 / 1e9 / description.duration_s.max(1e-9);
@@ -108,8 +109,8 @@ impl Trust {
         Trust { said, ..self }
     }
 
-    /// Says how much faster or slower the recorded device was than the model, if the model was not
-    /// compared with the recording and represents another device.
+    /// States how much faster or slower the recorded device was than the model, if the model was
+    /// not compared with the recording and represents another device.
     pub(super) fn with_recorded(self, setting: &Setting<'_>, tried: &Tryouts) -> Trust {
         let (description, policy) = (&setting.input.description, setting.current);
         let run = tried.leading.results.iter().find(|run| run.policy == policy);
@@ -166,7 +167,8 @@ pub(super) fn told(of: &Retrodiction) -> Option<String> {
     };
     let on = match (has_backlog(of), is_far(of)) {
         (true, _) => {
-            "Little: the model cannot keep up with the recording, so its latencies measure a backlog. On"
+            "Little: the model cannot keep up with the recording, so its latencies only reflect a \
+             backlog. On"
         }
         (false, true) => "Little: on",
         (false, false) => "On",
@@ -188,8 +190,8 @@ fn has_backlog(of: &Retrodiction) -> bool {
     is_backlog(of.is_overloaded, of.replay, modelled.map(|one| one.modelled_p99_ms))
 }
 
-/// Formats the deviation of each latency, as in "model's read p50 is 8 % too high and its p99 3 times
-/// too low". Returns `None` if there are too few requests to compare.
+/// Formats the deviation of each latency, as in "model's read p50 is 8 % too high and its p99 3
+/// times too low". Returns `None` if there are too few requests to compare.
 pub(super) fn off(of: &Retrodiction) -> Option<String> {
     let judged = [("read", &of.reads), ("write", &of.writes)];
     let judged = judged.into_iter().filter_map(|(name, one)| Some((name, one.as_ref()?)));

@@ -49,7 +49,8 @@ fn the_first_sentence_names_a_backlog() {
     let input = recorded(records(3000, 1_000), &device, "mq-deadline");
     let trust = advised(&input, &open("travelstar-5k320").unwrap(), Setup::default(), true).trust;
     assert!(trust.retrodiction.unwrap().is_overloaded);
-    let said = "Little: the model cannot keep up with the recording, so its latencies measure a backlog. On this";
+    let said = "Little: the model cannot keep up with the recording, so its latencies only \
+                reflect a backlog. On this";
     assert!(trust.said.starts_with(said), "{}", trust.said);
 }
 

@@ -1,5 +1,5 @@
-//! A scheduler that one replay or one drive alone would recommend: what it gains in each replay and
-//! on each drive that the device might be.
+//! A scheduler that one replay or one drive alone would recommend, and its gains in each replay and
+//! on each drive that the device may stand for.
 
 use serde::Serialize;
 
@@ -12,8 +12,8 @@ use super::{
 pub struct Uncertain {
     /// The scheduler.
     pub policy: String,
-    /// What decides whether a figure gets better or worse; `None` if no figure gets better in one
-    /// case and worse in another, but the gain may be chance.
+    /// The factor that determines whether a figure improves or worsens; `None` if no figure
+    /// improves in one case and worsens in another, but the gain may be due to chance.
     pub depends_on: Option<DependsOn>,
     /// For each figure that counts, the range of the gains.
     pub gains: Vec<GainRange>,
@@ -23,21 +23,21 @@ pub struct Uncertain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DependsOn {
-    /// Whether requests wait for one another: open and dependent replay differ.
+    /// The replay mode: open and dependent replay give different results.
     Replay,
     /// Parameters of the drive that are not published.
     Drive,
 }
 
-/// The least and the greatest share by which a scheduler lowers a figure of the baseline. A negative
-/// share is a rise.
+/// The smallest and the largest share by which a scheduler lowers a figure of the baseline. A
+/// negative share is a rise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GainRange {
     /// The figure: "read p99", "write p99" or "total time".
     pub figure: &'static str,
-    /// The least gain in any replay and on any drive.
+    /// The smallest gain in any replay and on any drive.
     pub least_share: f64,
-    /// The greatest gain.
+    /// The largest gain.
     pub most_share: f64,
 }
 
@@ -134,12 +134,12 @@ impl GainRange {
         self.least_share <= -SHARE_THAT_MATTERS
     }
 
-    /// Returns whether the figure gets better in some case.
+    /// Returns whether the figure improves in at least one case.
     fn gains(&self) -> bool {
         self.most_share >= SHARE_THAT_MATTERS
     }
 
-    /// Returns whether the figure gets better in one case and worse in another.
+    /// Returns whether the figure improves in one case and worsens in another.
     fn turns(&self) -> bool {
         self.harms() && self.gains()
     }

@@ -24,19 +24,20 @@ forebay_ask::ask! {
     /// Find out what would help a disk with this workload
     ///
     /// Describes the trace, tries every scheduler, defragmentation and flash on a model of a disk,
-    /// and says which of them help, and why.
+    /// and reports which of them help, and why.
     pub struct AdviseAsk("advise") {
-        /// The trace, or a disk of this machine, e.g. /dev/sda, whose requests are captured first (this needs root); - is standard
-        /// input; the bundled sample if none is given
+        /// The trace, or a disk of this machine, e.g. /dev/sda, whose requests are captured first
+        /// (this needs root); - is standard input; the bundled sample if none is given
         trace: Option<TraceInput> [.positional()],
         /// How long to capture the requests of a disk of this machine
         r#for: Option<Nanos> [.otherwise("60s")],
         /// A bundled device, a device file, or fixed:RATE
         device: Option<DeviceInput> [.otherwise("the smallest drive that holds the trace and keeps up with it")],
-        /// The scheduler that the disk has now, which everything is compared with (on Linux: /sys/block/sdX/queue/scheduler)
+        /// The disk's current scheduler, to which everything is compared (on Linux:
+        /// /sys/block/sdX/queue/scheduler)
         current: Option<String> [.word("POLICY").otherwise("what Linux sets: mq-deadline for a disk, none for flash")],
-        /// Fit the figures of the disk that no data sheet states to the first half of the
-        /// trace, test them on the second half, and use them if they fit better there
+        /// Fit those parameters of the disk that data sheets do not specify to the first
+        /// half of the trace, test them on the second half, and use them if they fit better there
         fit_device: bool,
         /// A solid-state drive to try offloading and caching with
         flash: Option<DeviceInput> [.otherwise("d7-p5520")],

@@ -11,7 +11,8 @@ use crate::verb::{Answered, DeviceInput, Session, Verb, warn_device};
 use crate::{Error, ProgressReport, devices};
 
 forebay_ask::ask! {
-    /// Score RAID 6 and three copies for writes of 1 to 4 chunks, by simulation of six drives or more
+    /// Score RAID 6 and three copies for writes of 1 to 4 chunks, by simulation of six drives or
+    /// more
     pub struct ArrayScoreAsk("array score") {
         /// A bundled device (see `forebay devices`) or a device file
         device: DeviceInput [.positional()],

@@ -51,8 +51,8 @@ pub(super) fn page(curve: &Curve) -> Page {
 }
 
 const HOW: &str = "Every block that a read or a write touches counts as one use, in the order of \
-    the trace; arrival times do not matter. A use is found in the cache if the block was used \
-    before and has not been evicted since, so a block's first use is never found. LRU evicts the \
+    the trace; arrival times do not matter. A use is a hit if the block was used before and has \
+    not been evicted since, so a block's first use is never a hit. LRU evicts the \
     block that was used longest ago, and one pass gives its hit ratio for every size. S3-FIFO is \
     simulated at the requested sizes. The recommended size is the smallest with 80 % of the hits \
     of the largest cache, or a larger one while another 25 % of the size adds 5 % of these hits, or \
@@ -160,7 +160,7 @@ fn chart(curve: &Curve) -> Option<Chart> {
     Some(Chart {
         id: "found".into(),
         title: format!("Hit ratio of caches up to {}", curve.size(drawn.last()?.size_blocks)),
-        description: "The share of the uses of blocks that a cache of each size finds.".into(),
+        description: "The share of block uses that hit in a cache of each size.".into(),
         x: ChartAxis::new("cache (logarithmic)", Unit::Bytes, 1.0, ChartScale::Doublings),
         y: ChartAxis::new("hit ratio, %", Unit::Share, 100.0, ChartScale::Between(0.0, 1.0)),
         series: lines.into_iter().flatten().collect(),

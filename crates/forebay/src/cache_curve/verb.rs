@@ -9,14 +9,15 @@ use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, warn_notes};
 forebay_ask::ask! {
     /// Find how large a cache should be, and the hit ratio of caches of every size
     ///
-    /// One pass over the trace gives the hit ratio of every size for a cache that evicts the least recently used block
-    /// (LRU), and the hit ratio of S3-FIFO for the sizes that you name. Arrival times have no effect.
+    /// One pass over the trace gives the hit ratio of every size for a cache that evicts the least
+    /// recently used block (LRU), and the hit ratio of S3-FIFO for the sizes that you specify.
+    /// Arrival times have no effect.
     pub struct CacheAsk("cache") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],
         /// The size of a block in KiB
         block_kib: Option<u32> [.word("KIB").between(1.0, 65_536.0)
-            .otherwise("4, or the trace's block size if it counts in blocks")],
+            .otherwise("4, or the trace's block size if the trace counts in blocks")],
         /// Show caches of these sizes, in MiB, and simulate S3-FIFO at them
         sizes_mib: Vec<f64> [.word("MIB")],
         /// Show caches of these sizes, in blocks, and simulate S3-FIFO at them

@@ -74,7 +74,7 @@ impl Ticks {
                 step = distance / steps;
             }
         }
-        // One distance contains all of its noise; averaged over all distances, the noise per step
+        // A single distance is affected by noise; averaged over all distances, the noise per step
         // almost vanishes.
         let steps: f64 = distances.iter().map(|distance| (*distance as f64 / step).round()).sum();
         step = distances.iter().map(|distance| *distance as f64).sum::<f64>() / steps.max(1.0);

@@ -235,8 +235,8 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
         }
         if both.iter().any(|run| run.moved) {
             cautions.push(format!(
-                "{}: the traces reach beyond it: long unused gaps are left out, and if the traces \
-                 still do not fit, they are scaled",
+                "{}: the traces extend beyond this device: long unused gaps are left out, and if \
+                 the traces still do not fit, they are scaled",
                 response.device
             ));
         }

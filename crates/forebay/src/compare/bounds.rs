@@ -20,8 +20,8 @@ const FEATURE_MAX: f64 = 0.05;
 pub(super) const RELATIVE_MAX: f64 = 0.1;
 /// The bound on the mean error of the miss ratios.
 const MRC_MAX: f64 = 0.03;
-/// The bound on the mean error of the miss ratios for a first trace whose own resamples deviate as
-/// much.
+/// The same bound for a first trace that changes so much over time that its own resamples deviate
+/// from it as much.
 const CHANGING_MRC_MAX: f64 = 0.1;
 /// The bound on Kolmogorov-Smirnov distances and on total variation.
 const SHARE_MAX: f64 = 0.05;
@@ -32,13 +32,13 @@ const CHANGING_SHARE_MAX: f64 = 0.15;
 /// exceed [`CHANGING_SHARE_MAX`], because a trace of few requests has few in each range.
 const COUNTING_TIMES: f64 = 1.25;
 
-/// The relative bound from which on a figure is not tested.
+/// The relative bound at or above which a figure is not tested.
 const DOUBLED: f64 = 1.0;
 
 /// The number of standard deviations within which 95 % of a normal distribution lies.
 const TWO_SIDED: f64 = 1.96;
 
-/// The ratio from which on a deviation is reported as a multiple of the first figure.
+/// The ratio at or above which a deviation is reported as a multiple of the first figure.
 const TIMES_MIN: f64 = 9.0;
 
 impl DeviationKind {
@@ -92,8 +92,8 @@ pub struct BoundCheck {
 }
 
 impl BoundCheck {
-    /// Returns whether the figure was tested: not if it is within a bound that would also allow twice
-    /// the first trace's figure.
+    /// Returns whether the figure was tested: not if it is within a bound that would also allow
+    /// twice the first trace's figure.
     pub(super) fn is_tested(&self) -> bool {
         let is_wide = self.kind == Some(DeviationKind::Relative) && self.allowed >= DOUBLED;
         !(is_wide && self.holds())
@@ -186,8 +186,9 @@ impl Dispersion {
     }
 }
 
-/// Returns how far the indices of dispersion of two samples may deviate by chance, in one direction,
-/// if counts are independent. The logarithm of a sample variance has a variance of 2 / (bins - 1).
+/// Returns how far the indices of dispersion of two samples may deviate by chance, in one
+/// direction, if counts are independent. The logarithm of a sample variance has a variance of 2 /
+/// (bins - 1).
 fn by_bins(bins: u64, upwards: bool) -> f64 {
     let logarithm = TWO_SIDED * 2.0 / (bins.max(2) as f64 - 1.0).sqrt();
     if upwards { logarithm.exp_m1() } else { -(-logarithm).exp_m1() }

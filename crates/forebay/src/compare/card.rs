@@ -24,8 +24,8 @@ pub struct Card {
     pub mrc_block_bytes: u64,
     /// The mean absolute difference of the LRU miss ratios over the cache sizes in [`Card::mrc`].
     pub mrc_mean_error: f64,
-    /// The mean difference that a second recording like the first trace stays below, with
-    /// probability `level`.
+    /// The bound below which, with probability `level`, the mean difference of a second recording
+    /// like the first trace stays.
     pub mrc_mean_error_itself: f64,
     /// The miss-ratio curves, at eight cache sizes per doubling, up to the larger footprint.
     pub mrc: Vec<MissRatio>,
@@ -103,7 +103,7 @@ pub struct Feature {
 pub struct Distance {
     /// The quantity, with the unit as its last word.
     pub of: &'static str,
-    /// The Kolmogorov-Smirnov distance: the greatest difference of the cumulative distributions.
+    /// The Kolmogorov-Smirnov distance: the largest difference of the cumulative distributions.
     pub ks: f64,
     /// The Kolmogorov-Smirnov distance to expect of a second recording like the first trace.
     pub ks_itself: f64,

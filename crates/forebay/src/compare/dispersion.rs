@@ -34,7 +34,7 @@ impl Bins {
         for (scale, ms) in BINS_MS.iter().enumerate() {
             let (length, blocks) = (ms * 1_000_000, super::tally::BLOCKS as u64);
             let whole = duration.0 / length;
-            // How many bins of this length begin before the block does.
+            // The number of bins of this length that begin before the block.
             let before = |block: u64| {
                 let begins = u128::from(duration.0) * u128::from(block);
                 let bins = begins.div_ceil(u128::from(blocks) * u128::from(length));

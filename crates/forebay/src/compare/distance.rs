@@ -3,7 +3,7 @@
 /// The distances between two distributions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Apart {
-    /// The Kolmogorov-Smirnov distance: the greatest difference of the cumulative distributions.
+    /// The Kolmogorov-Smirnov distance: the largest difference of the cumulative distributions.
     pub(super) ks: f64,
     /// The Wasserstein-1 distance: how far values have to be moved, on average, to turn one
     /// distribution into the other. Equals the area between the two cumulative distributions, and

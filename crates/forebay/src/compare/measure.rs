@@ -18,9 +18,9 @@ const NAMED_SHARE: f64 = 0.01;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviationKind {
-    /// As the difference divided by the first figure.
+    /// The difference divided by the first figure.
     Relative,
-    /// As the difference between two shares: 0.01 is one percentage point.
+    /// The difference between two shares: 0.01 is one percentage point.
     Points,
 }
 
@@ -76,7 +76,7 @@ impl Measure {
         }
     }
 
-    /// Returns the deviation of `b` from `a`, as this feature measures it.
+    /// Returns the deviation of `b` from `a`, in the way defined for this feature.
     pub(super) fn deviation(&self, a: f64, b: f64) -> Option<f64> {
         match self.kind {
             DeviationKind::Points => Some(b - a),
@@ -91,7 +91,7 @@ pub(super) fn relative(a: f64, b: f64) -> Option<f64> {
     deviation.is_finite().then_some(deviation)
 }
 
-/// Returns all features. The first trace determines which sizes and streams have one.
+/// Returns all features. The first trace determines for which sizes and streams there are features.
 pub(super) fn measures(inputs: [&Input; 2], samples: [&Sample; 2], clock: Clock) -> Vec<Measure> {
     let by_request = |name, part| Measure::share(name, What::Ratio(part, Sum::Requests, 1.0));
     let mut all = vec![

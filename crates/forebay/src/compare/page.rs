@@ -15,8 +15,8 @@ use super::{
 use crate::quantities::{bytes, percent, seconds, significant};
 use crate::{names, words};
 
-const NOT_TESTED: &str =
-    " Not tested: too few requests to notice twice the figure, or positions in different volumes.";
+const NOT_TESTED: &str = " Not tested: too few requests to detect a difference by a factor of two, \
+     or positions in different volumes.";
 
 pub(super) fn page(card: &Card) -> Page {
     // If latencies changed, the page leads with that: most people compare a trace before and after
@@ -24,8 +24,8 @@ pub(super) fn page(card: &Card) -> Page {
     let changed = card.latencies.as_ref().filter(|of| latencies::tone(of.change).is_some());
     let has_answer = |of: &&LatencyAnswer| of.change != LatencyChange::TooFew;
     let latency = card.latencies.as_ref().filter(has_answer).map(|of| &of.text);
-    // Loads that differ are hardly recordings before and after a change, so an unclear difference in
-    // speed does not come first.
+    // Traces with different loads are hardly recordings from before and after a change, so an
+    // uncertain difference in speed is not reported first.
     let headline = latency.filter(|_| changed.is_some() || !differs(card));
     let twin = card.verdict.text.clone();
     let mut page = Page {
@@ -76,7 +76,7 @@ pub(super) fn page(card: &Card) -> Page {
     page
 }
 
-/// The share of the aspects that were tested from which on two loads differ.
+/// The share of the aspects that were tested at or above which two loads differ.
 const DIFFERENT_SHARE: f64 = 1.0 / 3.0;
 
 /// Returns whether the loads differ: they are not the same requests over time, and the verdict is

@@ -45,8 +45,8 @@ pub(super) enum Sum {
     GapTime,
     /// The number of block accesses, for the miss-ratio curve.
     Accesses,
-    /// The number of block accesses as estimated from the sample; equals `Accesses` if all blocks
-    /// are tracked.
+    /// The number of block accesses that the sampled ones represent; equals `Accesses` if all
+    /// blocks are tracked.
     StoodFor,
 }
 

@@ -6,7 +6,7 @@ use super::{
     total_variation,
 };
 
-/// The distances of a sample from the whole first trace.
+/// The distances between a sample and the whole first trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Apartness {
     pub(super) sizes: Apart,
@@ -79,8 +79,8 @@ impl Resamples {
     /// probability `level`.
     pub(super) fn itself(&self, of: impl Fn(&Apartness) -> Option<f64>) -> Option<f64> {
         let drawn = self.apart.iter().filter_map(of).collect();
-        // An interval cuts off equal shares at both ends. Only its upper end is used, so its level
-        // is lower.
+        // An interval excludes equal shares at both ends. Only its upper end is used here, so
+        // compute it at a lower level.
         interval(drawn, 2.0 * self.level - 1.0).map(|(_, high)| high * self.two_samples)
     }
 }

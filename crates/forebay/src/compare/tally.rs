@@ -121,7 +121,7 @@ impl Counts {
         counted.map(|&(column, count)| (lower_end(column, digits) as f64, count)).collect()
     }
 
-    /// Returns the smallest value such that at least a share `q` of all values do not exceed it.
+    /// Returns the smallest value that at least a share `q` of all values do not exceed.
     pub(super) fn quantile(&self, q: f64, digits: u32) -> Option<f64> {
         let total = self.total();
         let rank = ((q * total as f64).ceil() as u64).clamp(1, total.max(1));
@@ -180,8 +180,8 @@ pub(super) fn interval(mut drawn: Vec<f64>, level: f64) -> Option<(f64, f64)> {
 }
 
 /// Moves the ends of an interval of a quantity that is not negative to `times` their distances from
-/// `middle`. Distances are ratios where both numbers are positive: an interval from a third to three
-/// times does not reach 0 by becoming wider.
+/// `middle`. Distances are ratios where both numbers are positive: an interval from a third to
+/// three times does not reach 0 by becoming wider.
 pub(super) fn spread((low, high): (f64, f64), middle: f64, times: f64) -> (f64, f64) {
     let moved = |end: f64| match end > 0.0 && middle > 0.0 {
         true => middle * (end / middle).powf(times),

@@ -25,9 +25,9 @@ pub struct Aspect {
     pub aspect: &'static str,
     /// Whether all figures of this aspect are within their bounds.
     pub holds: bool,
-    /// Whether the aspect was tested. It was not if the traces have too few requests for a bound that
-    /// would notice twice the figure, or if they have different volumes, so that positions are not
-    /// comparable.
+    /// Whether the aspect was tested. It is not tested if the traces have too few requests to
+    /// detect a doubling of the figure, or if they have different volumes, so that positions are
+    /// not comparable.
     pub tested: bool,
     /// The figure of this aspect that exceeds its bound most, or comes nearest to it, in words.
     pub worst: String,

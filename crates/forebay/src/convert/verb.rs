@@ -1,4 +1,5 @@
-//! The verb `convert`: converts a trace to another format, anonymizes it, or splits it into one file per volume.
+//! The verb `convert`: converts a trace to another format, anonymizes it, or splits it into one
+//! file per volume.
 
 use std::path::{Path, PathBuf};
 
@@ -31,14 +32,15 @@ forebay_ask::ask! {
         output: PathBuf [.positional()],
         /// The format to write: parquet, csv, fio, disksim or blktrace
         to: Option<String> [.word("FORMAT").excludes(&["partition_by"])],
-        /// Write a folder of Parquet files, one per volume. Running it again resumes an interrupted conversion
+        /// Write a folder of Parquet files, one per volume. Running it again resumes an interrupted
+        /// conversion
         partition_by: Option<ByVolume> [.excludes(&["anonymize"])],
-        /// Convert only the requests that arrive in this span of time since the beginning of the trace, as in 0s..60s, ..60s
-        /// or 1h..
+        /// Convert only the requests that arrive in this span of time since the beginning of the
+        /// trace, as in 0s..60s, ..60s or 1h..
         between: Option<TimeSpan> [.excludes(&["partition_by"])],
         /// Remove names and dates, renumber threads, and shuffle the cells of each volume
         anonymize: bool,
-        /// A file with the secret key that determines the new names and places. Without it, a
+        /// A file with the secret key that determines the new names and locations. Without it, a
         /// secret is generated and discarded
         key: Option<PathBuf> [.requires("anonymize")],
         /// Size of a cell in MiB. Addresses within a cell keep their order
@@ -55,7 +57,7 @@ struct ConvertAnswer {
     /// The number of volumes, if each was written to its own file.
     #[serde(skip_serializing_if = "Option::is_none")]
     volumes: Option<u64>,
-    /// What the written format could not represent, one sentence each.
+    /// The information that the written format could not represent, one sentence each.
     lost: Vec<String>,
     /// How the columns of a text file were interpreted.
     #[serde(skip_serializing_if = "Vec::is_empty")]

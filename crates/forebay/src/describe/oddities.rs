@@ -8,17 +8,17 @@ use crate::quantities::{counted, millis, percent, significant};
 
 /// The maximum number of sentences.
 const SAID_MAX: usize = 3;
-/// The ratio of the busiest second's rate to the mean rate from which on it counts as a burst.
+/// If the busiest second's rate is at least this many times the mean rate, it counts as a burst.
 const BURST_TIMES: f64 = 5.0;
 /// The minimum number of seconds in the trace for a burst to be meaningful.
 const SECONDS_LEAST: u64 = 10;
-/// The share of requests that are sequential only within their stream, from which on streams count
-/// as interrupting one another.
+/// From this share of requests on that are sequential only within their stream, streams count as
+/// interrupting one another.
 const INTERRUPTED_SHARE: f64 = 0.1;
-/// The ratio of a 99th percentile to the median from which on it counts as a long tail.
+/// If a 99th percentile is at least this many times the median, it counts as a long tail.
 const TAIL_TIMES: f64 = 50.0;
-/// The number of writes per flush up to which flushes count as frequent: they make writes wait for
-/// the medium.
+/// If there are at most this many writes per flush, flushes count as frequent, because they make
+/// writes wait for the medium.
 const WRITES_PER_FLUSH: f64 = 20.0;
 
 pub(super) fn oddities(of: &Description) -> Vec<String> {

@@ -49,7 +49,7 @@ pub(super) fn page(trace: &Path, of: &Description) -> Page {
     page
 }
 
-const BURSTS: &str = "A variance far above the mean says that the load comes in bursts.";
+const BURSTS: &str = "A variance far above the mean indicates that the load arrives in bursts.";
 
 fn headline(of: &Description) -> String {
     if let Some(others) = others_alone(of) {
@@ -70,7 +70,7 @@ fn headline(of: &Description) -> String {
             bytes((of.read_bytes + of.write_bytes) as f64)
         ),
     };
-    // A gap makes the sentence so long that there is no space for the order.
+    // A gap makes the sentence so long that there is no room for the order.
     let has_room = of.without_gaps_s.is_none();
     let order = of.sequential_share.zip(of.sequential_share_by_stream).filter(|_| has_room);
     let order = order.map_or(String::new(), |(disk, stream)| {
@@ -79,7 +79,7 @@ fn headline(of: &Description) -> String {
     format!("{load}; {} reads{order}.", percent(reads.value))
 }
 
-/// Names the operations of a trace without reads and writes; `None` if it has reads or writes.
+/// Names the operations of a trace that has no reads and writes; `None` if it has any.
 fn others_alone(of: &Description) -> Option<String> {
     let counts = [(of.flushes, "flush"), (of.trims, "trim")];
     let others = counts.into_iter().filter(|(count, _)| *count > 0 && of.requests == 0);

@@ -61,7 +61,8 @@ pub(super) fn add(page: &mut Page, of: &ByThread) {
     }
     page.add("Threads one by one", of_threads, one_by_one);
     let when = format!(
-        "Quarters are of the space in use, one volume after another. Fluctuation and activity are measured in {} periods of {}.",
+        "Quarters divide the space in use, with volumes one after another. Fluctuation and \
+         activity are measured in {} periods of {}.",
         of.periods,
         seconds(of.period_s)
     );

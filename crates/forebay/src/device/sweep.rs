@@ -101,9 +101,9 @@ pub struct SweepFigures {
     pub kind: DriveKind,
     /// The rows of the sweep, with the fitted model's figures.
     pub rows: Vec<RowFigures>,
-    /// The greatest relative error of a rate, among the rows that the fit used.
+    /// The largest relative error of a rate, among the rows that the fit used.
     pub iops_error_share: Option<f64>,
-    /// The greatest relative error of a 99th percentile, among the rows that the fit used.
+    /// The largest relative error of a 99th percentile, among the rows that the fit used.
     pub p99_error_share: Option<f64>,
     /// Rows that were left out and assumptions that were made, one sentence each.
     pub notes: Vec<String>,
@@ -116,9 +116,9 @@ pub struct SweepValidation {
     pub device: String,
     /// The rows of the sweep, with the model's figures.
     pub rows: Vec<RowFigures>,
-    /// The greatest relative error of a rate, among the rows of random I/O of the usual size.
+    /// The largest relative error of a rate, among the rows of random I/O of the usual size.
     pub iops_error_share: Option<f64>,
-    /// The greatest relative error of a 99th percentile, among the same rows as for the rate.
+    /// The largest relative error of a 99th percentile, among the same rows as for the rate.
     pub p99_error_share: Option<f64>,
 }
 
@@ -182,7 +182,7 @@ fn or_flash(error: FitError, kind: Option<DriveKind>) -> Error {
     match error {
         FitError::TooFast { what } if kind.is_none() => {
             let kind = named("kind");
-            let what = format!("{what}; if it is flash, set {kind} to ssd");
+            let what = format!("{what}; if the drive is flash, set {kind} to ssd");
             FitError::TooFast { what }.into()
         }
         other => other.into(),
@@ -218,7 +218,7 @@ fn covers_a_part(covered: Option<u64>, capacity: Option<u64>) -> Option<String> 
 }
 
 fn size_assumed(size: &str) -> String {
-    format!("the drive's size is assumed to be {size}; {} gives it", named("capacity"))
+    format!("the drive's size is assumed to be {size}; specify it with {}", named("capacity"))
 }
 
 fn fit_flash(
@@ -250,7 +250,7 @@ const FLASH_NAMES: [&str; 2] = ["/dev/nvme", "/dev/mmcblk"];
 /// Half a revolution at 15,000 rpm plus the shortest average seek, as a rate. A disk that is faster
 /// answers from its cache, or gains from depth.
 const WITHOUT_GAIN_IOPS_MAX: f64 = 1e3 / 2.3;
-/// The least gain of a disk with a command queue, at any depth from 8 on.
+/// The smallest gain of a disk with a command queue, at any depth from 8 on.
 const GAIN_LEAST: f64 = 1.05;
 
 /// Infers the kind of drive from the rates: a disk cannot serve hundreds of random I/Os per second

@@ -19,21 +19,25 @@ use crate::devices::validate::{Arrivals, Validation};
 use crate::verb::{Answered, DeviceInput, Session, Verb, warn_all};
 
 forebay_ask::ask! {
-    /// Fit a drive model to what fio measured: a sweep of queue depths, or logs of latencies
+    /// Fit a drive model to fio's measurements: a sweep of queue depths, or latency logs
     ///
-    /// fio's results (`--output-format=json` or `json+`) at several queue depths make a disk or a solid-state drive;
-    /// `forebay device job` prints a job that measures them. A folder of latency logs makes a disk, zone by zone
-    /// (docs/measure-a-drive.md has both jobs).
+    /// fio's results (`--output-format=json` or `json+`) at several queue depths make a disk or a
+    /// solid-state drive; `forebay device job` prints a job that measures them. A folder of latency
+    /// logs makes a disk, zone by zone (docs/measure-a-drive.md has both jobs).
     pub struct DeviceFitAsk("device fit") {
-        /// fio's results or folders of them, or one folder with the logs zones*, back*, near* and seek*_lat.*.log
+        /// fio's results or folders of them, or one folder with the logs zones*, back*, near* and
+        /// seek*_lat.*.log
         measurements: Vec<PathBuf> [.positional().word("MEASURED").at_least_one()],
         /// The device file to write
         output: PathBuf [.short('o')],
-        /// The drive's size (blockdev --getsize64 DEVICE). Logs need it; for a sweep it hardly matters
+        /// The drive's size (blockdev --getsize64 DEVICE). Required for logs; has little effect for
+        /// a sweep
         capacity: Option<Size>,
-        /// Data surfaces of a disk, if known. Distances are shares of the disk, so it hardly matters
+        /// Data surfaces of a disk, if known. Has little effect, because distances are measured as
+        /// shares of the disk
         heads: Option<u32> [.word("COUNT").between(1.0, 64.0)],
-        /// The speed of a disk in revolutions per minute. A sweep does not show it, but logs do
+        /// The speed of a disk in revolutions per minute. Only used for a sweep, because logs
+        /// reveal it
         rpm: Option<f64> [.word("RPM").between(1_000.0, 30_000.0).otherwise("what reads at depth 1 suggest")],
         /// The drive's name
         name: Option<String> [.otherwise("the name of the output")],
@@ -55,17 +59,20 @@ forebay_ask::ask! {
 forebay_ask::ask! {
     /// Compare a model with measurements of the drive: fio's results, or a DiskSim validation trace
     ///
-    /// fio's results (files that end in .json, or folders of them) are measured again on the model, row by row.
+    /// fio's results (files that end in .json, or folders of them) are measured again on the model,
+    /// row by row.
     ///
-    /// A trace is played from 20 positions of the platters. With simulated arrivals the results hardly differ, because
-    /// the replay locks to the platters after its first request: the spread shows the effect of the unknown start,
-    /// not the uncertainty of the distance. Compare the distance with that of redrawn rotation.
+    /// A trace is played from 20 positions of the platters. With simulated arrivals the results
+    /// hardly differ, because the replay locks to the platters after its first request: the spread
+    /// shows the effect of the unknown start, not the uncertainty of the distance. Compare the
+    /// distance with the one for redrawn rotation.
     pub struct DeviceValidateAsk("device validate") {
         /// A bundled device or a device file
         device: DeviceInput [.positional()],
         /// fio's results, or one trace, compressed or not
         trace: Vec<PathBuf> [.positional().word("MEASURED").at_least_one()],
-        /// When a trace's requests are issued: simulated (a gap after the simulated completion) or measured (as recorded)
+        /// When a trace's requests are issued: simulated (a gap after the simulated completion) or
+        /// measured (as recorded)
         arrivals: Parsed<Arrivals> = "simulated" [.word("WHEN")],
     }
 }
@@ -124,8 +131,8 @@ fn fits(rows: &[RowFigures]) -> String {
     format!("rates are at most {rates} off, p99s at most {tails}")
 }
 
-/// Says what a fit was compared with. Only rows of the sweep itself can be compared, so other depths
-/// may be further off.
+/// States which rows a fit was compared with. Only rows of the sweep itself can be compared, so
+/// other depths may be further off.
 fn compared_with(rows: &[RowFigures]) -> String {
     let count = rows.iter().filter(|row| row.fitted).count() as u64;
     let rows_fitted = counted(count, "row");

@@ -67,8 +67,7 @@ struct ListedDevice {
     assumed: Vec<String>,
     /// The names of the figures that are derived from other figures, or from another drive's.
     derived: Vec<String>,
-    /// What the model's service times are based on, and how much they deviate from the real
-    /// drive's.
+    /// The basis of the model's service times, and their deviation from those of the real drive.
     evidence: Evidence,
     /// The settings of a volume type, as in `ebs-gp3:gib=500`; empty for any other device.
     knobs: Vec<ListedKnob>,
@@ -197,8 +196,8 @@ fn all_page(found: &[OpenDevice], volumes: &[VolumeType]) -> Page {
     page
 }
 
-/// Lists devices of a kind by what their figures rest on, with the largest error of a rate where the
-/// model was compared with the drive.
+/// Lists devices of a kind by what their figures rest on, with the largest error of a rate where
+/// the model was compared with the drive.
 fn by_basis(kind: &str, devices: &[&OpenDevice]) -> Vec<String> {
     let named = |device: &&&OpenDevice| match device.evidence.rate_error_share {
         Some(share) => format!("{} ({})", device.name, percent(share)),

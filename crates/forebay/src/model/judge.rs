@@ -1,4 +1,5 @@
-//! Evaluates what a model's twins may stand in for, before the model is shared.
+//! Evaluates the purposes for which a model's twins may replace the trace, before the model is
+//! shared.
 
 use std::path::Path;
 
@@ -21,7 +22,7 @@ const WHOLE_MAX: u64 = 1 << 18;
 pub const JUDGED_MAX: u64 = 100_000;
 
 /// The number of twins to compare. They have the first seeds, including the default one. Several
-/// are compared because one may match by chance.
+/// twins are compared because a single one may match by chance.
 pub const TWINS: u64 = 3;
 
 /// The verdicts of `compare` on [`TWINS`] twins of a trace, or of its first [`JUDGED_MAX`]
@@ -32,13 +33,13 @@ pub struct Judged {
     pub verdicts: Vec<Verdict>,
     /// The number of requests of each trace that were compared.
     pub requests: u64,
-    /// Whether the whole trace was compared, and not only its beginning.
+    /// Whether the whole trace was compared, rather than only its beginning.
     pub is_whole: bool,
 }
 
 impl Judged {
-    /// States in one sentence what most twins may stand in for, and which part of the trace was
-    /// compared if not all of it.
+    /// States in one sentence for which purposes most twins may replace the trace, and which part
+    /// of the trace was compared if not all of it.
     pub fn stands_in(&self) -> String {
         if self.verdicts.is_empty() {
             return "has nothing to compare: only flushes and trims".into();

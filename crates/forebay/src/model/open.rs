@@ -40,7 +40,7 @@ fn read(path: &Path) -> Result<Model, TraceError> {
     read.map_err(|source| TraceError::Io { path: path.to_path_buf(), source })?;
     if bytes.len() as u64 > file::FILE_BYTES_MAX {
         let got = format!("more than {} MiB", file::FILE_BYTES_MAX >> 20);
-        return Err(mistaken(path, &got, "a model, which has some 10 to 40 KiB", String::new()));
+        return Err(mistaken(path, &got, "a model, which has about 10 to 40 KiB", String::new()));
     }
     Model::from_file(path, &bytes)
 }
@@ -94,8 +94,8 @@ pub fn expect_end(name: &Path, model: &Model, options: &GenerateOptions) -> Resu
     match options.has_end(model) {
         true => Ok(()),
         false => Err(Error::Unfit(format!(
-            "{}: got a duration for a model whose requests all arrive at once, expected a number \
-             of requests",
+            "{}: got a duration for a model whose requests all arrive at the same time, expected \
+             a number of requests",
             name.display()
         ))),
     }

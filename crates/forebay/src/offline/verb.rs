@@ -23,8 +23,8 @@ forebay_ask::ask! {
         policy: Vec<String> [.word("POLICY").at_least_one()],
         /// How many windows
         windows: usize = "50" [.between(1.0, 1e6)],
-        /// The I/Os of a window, after neighbors are joined. Each additional I/O doubles the time
-        /// of the search
+        /// The number of I/Os in a window, after adjacent requests are joined. Each additional I/O
+        /// doubles the time of the search
         ios: usize = "8" [.between(1.0, 12.0)],
         streams: StreamsAsk,
         source: SourceAsk,

@@ -79,7 +79,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Returns what promises with these times require of a trace's clock.
+    /// Returns the clock resolution that promises with these times require of a trace.
     pub fn of(within: impl IntoIterator<Item = Nanos>, is_trusted: bool) -> Clock {
         Clock { within: within.into_iter().min().unwrap_or(Nanos::MAX), is_trusted }
     }
@@ -193,13 +193,14 @@ impl<A: Arrivals> Requests<A> {
         self.span().duration()
     }
 
-    /// Returns that time in seconds without gaps, if one or two gaps are nearly all of it.
+    /// Returns the duration in seconds without gaps, if one or two gaps make up nearly all of the
+    /// trace.
     pub fn active_s(&self) -> Option<f64> {
         without_gaps_s(self.whole.times())
     }
 
-    /// Returns cautions if the trace is too short, or its clock too coarse, to say much about the
-    /// load; one sentence each.
+    /// Returns cautions if the trace is too short, or its clock too coarse, for reliable statements
+    /// about the load; one sentence each.
     pub fn cautions(&self) -> Vec<String> {
         cautions(self.requests(), self.duration(), Times::among(self.whole.times()))
     }
@@ -222,7 +223,7 @@ impl<A: Arrivals> Requests<A> {
 pub(super) fn own_clock(name: &Path, notes: &Notes) -> Result<Nanos, Error> {
     notes.began.ok_or_else(|| {
         Error::Unfit(format!(
-            "{}: got a trace that does not say when it began, expected one with its own clock, \
+            "{}: got a trace without an absolute start time, expected a trace with its own clock, \
              such as a log, or Parquet written by forebay convert; convert it again into a new \
              folder or file, leave {} out, or keep the volumes in one trace ({})",
             name.display(),
@@ -238,8 +239,8 @@ pub(super) fn timed(name: &Path, notes: &Notes) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Unfit(format!(
-        "{}: got a trace with no times, expected one that says when its requests arrive; without \
-         them, no time can be promised",
+        "{}: got a trace without times, expected a trace with arrival times, because promises about \
+         response times require them",
         name.display()
     )))
 }
@@ -250,12 +251,12 @@ pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), 
     let why = times.why_no_promise(clock.within).filter(|_| !clock.is_trusted);
     let Some(why) = why else { return Ok(()) };
     let expected = match times {
-        Times::Same => "expected requests that come one after another".to_string(),
+        Times::Same => "expected requests that arrive one after another".to_string(),
         _ => format!("expected a clock that steps by less than the {} promised", clock.within),
     };
     Err(Error::Unfit(format!(
-        "{}: {why}, so this cannot be computed; {expected}; promise more time, record with a finer clock, or \
-         pass {} if the requests really arrived at these times",
+        "{}: {why}, so this cannot be computed; {expected}; allow more time, record with a finer \
+         clock, or pass {} if the requests really arrived at these times",
         name.display(),
         named("trust_times=true")
     )))
@@ -265,8 +266,8 @@ pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), 
 /// one sentence each.
 pub(super) fn cautions(requests: u64, duration: Nanos, clock: Times) -> Vec<String> {
     match (requests, duration) {
-        (1, _) => vec!["it has only one request, which says nothing about a load".into()],
-        (requests, Nanos::ZERO) => vec![format!("all {requests} requests arrive at one instant")],
+        (1, _) => vec!["it has only one request, which does not describe a load".into()],
+        (requests, Nanos::ZERO) => vec![format!("all {requests} requests arrive at the same time")],
         _ => clock.caution_though().into_iter().collect(),
     }
 }
@@ -307,7 +308,7 @@ mod tests {
         let kept = trace(Some(Nanos(90))).by_own_clock().ok().unwrap();
         assert_eq!(kept.whole.times().collect::<Vec<_>>(), [Nanos(90), Nanos(97)]);
         let said = trace(None).by_own_clock().err().unwrap().to_string();
-        assert!(said.contains("does not say when it began"), "{said}");
+        assert!(said.contains("without an absolute start time"), "{said}");
     }
 
     fn clock(step_ms: u64) -> Times {

@@ -1,10 +1,10 @@
 //! The verb `plan buy`: finds which drives to buy, how many and in which layout, to keep the
 //! promises to clients, with their price and power draw.
 //!
-//! Every drive is tried in every layout ([`Layout`]), both with all clients sharing one set-up and
-//! with a set-up for each client. Drives are needed for three reasons: the data, their redundancy,
-//! and the response times. The least number that keeps every client's promise is found by
-//! simulation ([`trial`]), and the results are ranked by price.
+//! Every drive is tried in every layout ([`Layout`]), both with all clients sharing one setup and
+//! with a separate setup for each client. Drives are needed for three reasons: the data, their
+//! redundancy, and the response times. The smallest number that keeps every client's promise is
+//! found by simulation ([`trial`]), and the results are ranked by price.
 //!
 //! Arrivals are as recorded, sped up by the growth factor. Data extend up to the highest offset,
 //! multiplied by the same factor, and are spread over the whole drives ([`crate::plan::spread`]).
@@ -76,7 +76,7 @@ impl Candidate {
         let device = devices::open(name)?;
         if matches!(device.model, DeviceModel::Throttled(_)) {
             return Err(Error::Unfit(format!(
-                "{}: got {}, a volume that is rented, expected a drive; `forebay plan volume` finds \
+                "{}: got {}, a rented cloud volume, expected a drive; `forebay plan volume` finds \
                  the size and speed of volumes",
                 named("device"),
                 device.name
@@ -100,10 +100,10 @@ pub struct Question<'a> {
     pub trust_times: bool,
     /// The factor by which both the data and the request rate are assumed to grow.
     pub growth: f64,
-    /// The size in GiB of the data of all clients, including growth; `None` for all addresses up to the
-    /// highest of each volume.
+    /// The size in GiB of the data of all clients, including growth; `None` for all addresses up to
+    /// the highest of each volume.
     pub gib: Option<u64>,
-    /// The number of spare drives per set-up.
+    /// The number of spare drives per setup.
     pub spare: usize,
     /// The minimum number of drives that must be able to fail without data loss.
     pub survives: usize,
@@ -117,7 +117,7 @@ pub struct Question<'a> {
     pub scheduler: &'a str,
     /// The maximum number of drives to try.
     pub drives_max: usize,
-    /// Whether to try sharing drives among all clients, a set-up for each client, or both.
+    /// Whether to try sharing drives among all clients, a setup for each client, or both.
     pub sharings: &'a [Sharing],
     /// Prices and power figures from the user.
     pub prices: &'a Prices,
@@ -161,14 +161,14 @@ pub struct Answer {
     /// What to buy, in one sentence.
     #[serde(skip)]
     pub headline: String,
-    /// What the headline means and what it is based on; one or two sentences per entry.
+    /// The meaning of the headline and the evidence for it; one or two sentences per entry.
     #[serde(skip)]
     pub reasons: Vec<String>,
     /// The clients with the capacities that they need.
     pub clients: Vec<ClientNeed>,
     /// The factor by which both the data and the request rate were assumed to grow.
     pub growth: f64,
-    /// The number of spare drives per set-up.
+    /// The number of spare drives per setup.
     pub spare: usize,
     /// The maximum number of drives that was tried.
     pub drives_max: usize,
@@ -184,8 +184,8 @@ pub struct Answer {
     /// The cautions about the size of the data.
     #[serde(skip)]
     of_size: Vec<String>,
-    /// The configuration for the drives in the first row; `None` if no row keeps the promises within
-    /// the budget.
+    /// The configuration for the drives in the first row; `None` if no row keeps the promises
+    /// within the budget.
     pub configuration: Option<Configuration>,
     /// Whether rows keep the promises, but none is known to cost no more than the budget.
     pub is_over_budget: bool,
@@ -257,7 +257,7 @@ pub fn answer(
     }
     let names: Vec<String> = tried.iter().map(Tried::name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    // About a dozen passes per combination: an estimate that only has to keep the progress moving.
+    // Assume about a dozen passes per combination; this estimate only serves to report progress.
     let steps = inputs.iter().map(|input| input.description.records).sum::<u64>() * 12;
     let work = |at: usize, tell: jobs::Tell<'_>| asked.row(&tried[at], tell);
     let mut rows = side_by_side(&names, (jobs::all(), steps), 0.0..1.0, work, progress)?;
@@ -386,7 +386,7 @@ impl BuySearch<'_> {
         Ok(rank::row(&tried.kind, tried.sharing, self.clients, found, self.question))
     }
 
-    /// Returns the rate that each set-up, with the drives found for it, guarantees at its tightest
+    /// Returns the rate that each setup, with the drives found for it, guarantees at its tightest
     /// promise.
     fn guarantees(
         &self,
@@ -414,7 +414,7 @@ fn nothing_to_try(question: &Question<'_>) -> Error {
     let layouts: Vec<&str> = question.layouts.iter().map(|layout| layout.name()).collect();
     Error::Unfit(format!(
         "nothing to try: got the layout {} with up to {} drives of which {} may fail; a mirror takes 2 drives, RAID 6 \
-         takes 6, and only a disk has flash before it",
+         takes 6, and only disks can have a flash cache",
         layouts.join(", "),
         question.drives_max,
         question.survives
@@ -506,14 +506,15 @@ fn cautions(
     let wide = too_wide(question);
     if !wide.is_empty() {
         let (names, most) = (wide.join(", "), question.drives_max);
-        told.push(format!("Not tried, since they take more than {most} drives: {names}."));
+        told.push(format!("Not tried, because they require more than {most} drives: {names}."));
     }
     let unpriced = unpriced(question, rows);
     // If nothing has a price, nothing is listed last for lack of one.
     if !unpriced.is_empty() && rows.iter().any(|row| row.price.is_some()) {
         let names = unpriced.join(", ");
         told.push(format!(
-            "The prices of these are unknown, so configurations that need them are listed last: {names}. Give {}.",
+            "The prices of the following are unknown, so configurations that need them are listed \
+             last: {names}. Specify {}.",
             named("prices")
         ));
     }

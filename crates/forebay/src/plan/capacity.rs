@@ -1,4 +1,4 @@
-//! The verb `plan capacity`: finds the least capacity for each promise, that is, for each time
+//! The verb `plan capacity`: finds the lowest capacity for each promise, that is, for each time
 //! bound and each share of requests.
 
 mod page;
@@ -71,7 +71,7 @@ pub struct CapacityRow {
     pub within_ms: f64,
     /// The share of requests that is promised an answer in time.
     pub fraction: f64,
-    /// The least capacity that keeps the promise, in whole requests per second.
+    /// The lowest capacity that keeps the promise, in whole requests per second.
     pub capacity_iops: u64,
     /// The confidence interval of the capacity over other periods of the same load; `None` if not
     /// requested.
@@ -140,7 +140,8 @@ pub struct Answer {
     /// The same time without gaps, if one or two gaps are nearly all of it.
     #[serde(skip)]
     pub active_s: Option<f64>,
-    /// The trace's mean request rate, outside such gaps; `None` if all requests arrive at the same time.
+    /// The trace's mean request rate, outside such gaps; `None` if all requests arrive at the same
+    /// time.
     pub mean_iops: Option<f64>,
     /// The highest number of requests that arrive within any second.
     pub busiest_second_iops: u64,
@@ -221,7 +222,7 @@ pub fn missing(rows: &[CapacityRow], doubt: Doubt) -> Vec<String> {
     let interval = doubt.bootstrap.is_some() && rows.iter().any(|row| row.interval.is_none());
     let check = doubt.hold_out.is_some() && rows.iter().any(|row| row.held_out.is_none());
     let said = [
-        (interval, "no interval is given if all requests arrive at one instant"),
+        (interval, "no interval is computed if all requests arrive at the same time"),
         (check, "no check is made if either part of the trace has no request"),
     ];
     said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, said)| said.to_string()).collect()
@@ -360,8 +361,8 @@ pub fn curve(arrivals: &ArrivalTimes, within: &[Nanos]) -> Result<Vec<Vec<(f64, 
 /// Returns the error that no capacity keeps the promise to `name`.
 pub(super) fn beyond(name: impl Display, within: Nanos, fraction: Share) -> Error {
     Error::Unfit(format!(
-        "{name}: a fraction of {fraction} within {within} takes more than {RATE_MAX_IOPS} IOPS, \
-         expected a promise that takes less; allow more time or a smaller fraction"
+        "{name}: a fraction of {fraction} within {within} requires more than {RATE_MAX_IOPS} IOPS, \
+         expected a promise that requires less; allow more time or a smaller fraction"
     ))
 }
 

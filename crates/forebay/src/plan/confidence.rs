@@ -2,7 +2,7 @@
 //! check on a held-out part of the trace.
 //!
 //! The trace is divided into blocks of equal time. A resample draws as many blocks as there are,
-//! with replacement, and computes the least capacity that answers the promised share of its
+//! with replacement, and computes the lowest capacity that answers the promised share of its
 //! requests in time. How many requests of each block are admitted at a capacity is counted only
 //! once, in the trace's own order, so a backlog at the start of a block (at most as long as the
 //! time bound) is the one in the trace. These counts are made on a grid of capacities, up to the
@@ -143,8 +143,8 @@ fn block_ends(gaps: &Gaps) -> Vec<usize> {
     ends
 }
 
-/// Returns the least capacity at which `need` of `requests` are admitted, interpolated between grid
-/// points.
+/// Returns the lowest capacity at which `need` of `requests` are admitted, interpolated between
+/// grid points.
 fn least(grid: &[u64], admitted: &[u64], requests: u64, need: u64) -> f64 {
     let enough = admitted.partition_point(|count| *count < need);
     let Some(&high) = grid.get(enough) else { return grid.last().map_or(0.0, |most| *most as f64) };
@@ -215,7 +215,7 @@ pub struct Check {
     pub fraction: f64,
     /// Whether `fraction` is at least the promised share.
     pub kept: bool,
-    /// The least capacity that keeps the promise on the held-out part; `None` if no supported
+    /// The lowest capacity that keeps the promise on the held-out part; `None` if no supported
     /// capacity does.
     pub capacity_iops: Option<u64>,
 }

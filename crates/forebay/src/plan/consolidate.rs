@@ -10,7 +10,7 @@
 //! merges the requests that these decompositions admit (each client's Q1) and serves all of them;
 //! section 4.5 speaks of aggregation after decomposition.
 //!
-//! The paper promises a share of all requests, regardless of the client. The least capacity for
+//! The paper promises a share of all requests, regardless of the client. The lowest capacity for
 //! that drops the requests of whichever client has a burst, so one client may get less than its
 //! promise, and the capacity may even be below what another client needs alone. Therefore the
 //! answer also reports each client's own share, and the capacity at which RTT over all clients
@@ -44,11 +44,12 @@ use forebay_ask::Share;
 /// How the clients' start times are aligned, before shifts are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// All clients begin together: each client's times are relative to its first request.
+    /// All clients start together: each client's times are relative to its first request.
     Together,
-    /// Clients begin as recorded on a clock that they share, such as the volumes of one trace.
+    /// Clients start as recorded on a clock that they share, such as that of the volumes of one
+    /// trace.
     AsRecorded,
-    /// Clients begin as recorded on their sources' own clocks, which the sources may share.
+    /// Clients start as recorded on their sources' own clocks, which may be the same clock.
     OwnClocks,
 }
 
@@ -285,8 +286,8 @@ fn worst(fractions: &[f64]) -> usize {
     fractions.iter().enumerate().fold((0, f64::INFINITY), least).0
 }
 
-/// Returns cautions if `clients` overlap so little in time that their common capacity means little;
-/// one sentence each.
+/// Returns cautions if `clients` overlap so little in time that their common capacity is not
+/// meaningful; one sentence each.
 pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<String> {
     let lasts = |client: &Span<'_>| client.duration();
     let longest = clients.iter().map(lasts).max().unwrap_or_default();
@@ -296,8 +297,8 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
     if together && longest.as_secs_f64() > shortest.as_secs_f64() * (1.0 + DURATION_TOLERANCE) {
         said.push(format!(
             "The clients' traces last from {} to {}: once the shortest has ended, the others have \
-             the server to themselves, so together they look cheaper than they are; cut the traces \
-             to one length",
+             the server to themselves, so the result for all clients together is too low; cut the \
+             traces to the same length",
             seconds(shortest.as_secs_f64()),
             seconds(longest.as_secs_f64())
         ));
@@ -306,8 +307,8 @@ pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<Str
         let apart = (0..clients.len()).filter(|one| is_apart(*one, clients));
         said.extend(apart.map(|one| {
             format!(
-                "{}: by its clock, it does not overlap any of the others; a trace converted to \
-                 Parquet keeps the clock of its source, other formats lose it",
+                "{}: according to its clock, it does not overlap any of the other traces; a trace \
+                 converted to Parquet keeps the clock of its source, other formats lose it",
                 clients[one].path.display()
             )
         }));

@@ -2,9 +2,9 @@
 //! depends on the request's length.
 //!
 //! A server of speed 1 takes `base + per KiB` for a request; a server of speed 2 takes half of
-//! that. The speed that a promise needs is the least one, in whole thousandths, at which some order
-//! answers the promised share of the requests in time. The remaining requests are put aside, as in
-//! [`super::capacity`]. If the cost does not depend on the length, the two agree. This module
+//! that. The speed that a promise needs is the lowest one, in whole thousandths, at which some
+//! order answers the promised share of the requests in time. The remaining requests are put aside,
+//! as in [`super::capacity`]. If the cost does not depend on the length, the two agree. This module
 //! covers `plan capacity`; the modules [`sla`] and [`consolidate`] cover those verbs.
 //!
 //! Invariant: all arithmetic is in exact integers (`in_time`). Memory: 16 bytes per request, and 64
@@ -68,7 +68,7 @@ pub struct CostedRow {
     pub within_ms: f64,
     /// The share of requests that is promised an answer in time.
     pub fraction: f64,
-    /// The least speed of a server that keeps the promise.
+    /// The lowest speed of a server that keeps the promise.
     pub speed: f64,
     /// How many requests of the mean length a server of this speed serves per second.
     pub mean_length_iops: f64,
@@ -134,7 +134,7 @@ fn beyond(name: impl Display, fraction: Share, within: Nanos) -> Error {
     ))
 }
 
-/// Returns the least speed for each share, in thousandths; `None` if it would exceed a million.
+/// Returns the lowest speed for each share, in thousandths; `None` if it would exceed a million.
 fn least_speeds(
     requests: &[Arrival],
     cost: Cost,

@@ -7,7 +7,7 @@
 //!
 //! More devices are not always better, because data are placed differently on every number of
 //! devices. The result is found by doubling and bisection: it keeps the promise, while one device
-//! less was simulated and does not.
+//! fewer was simulated and does not.
 //!
 //! Devices are needed for two reasons. First, the data must fit: the devices must hold the extents
 //! of all volumes. Second, the promise must be kept; to find the number for this reason alone, data
@@ -61,9 +61,9 @@ pub struct Question<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Binds {
-    /// The data need more devices than the promise does.
+    /// The data needs more devices than the promise does.
     Bytes,
-    /// The promise needs more devices than the data do.
+    /// The promise needs more devices than the data does.
     Time,
     /// The data and the promise need the same number of devices.
     Both,
@@ -72,7 +72,7 @@ pub enum Binds {
 /// How many devices a promise needs if their volatile write cache is off.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WithoutCache {
-    /// The least number of devices; `None` if no number up to the maximum keeps the promise.
+    /// The smallest number of devices; `None` if no number up to the maximum keeps the promise.
     pub devices: Option<usize>,
     /// The share of requests answered in time by that number of devices, or by the maximum number.
     pub achieved_fraction: f64,
@@ -88,19 +88,20 @@ pub struct DevicesRow {
     /// The constant-rate capacity that keeps the promise if the remaining requests are put aside;
     /// `None` if no supported rate is enough.
     pub capacity_iops: Option<u64>,
-    /// The least number of devices that holds the data; `None` if the device has no capacity limit.
+    /// The smallest number of devices that holds the data; `None` if the device has no capacity
+    /// limit.
     pub devices_for_bytes: Option<u64>,
-    /// The least number of devices that keeps the promise, whether or not the data fit; `None` if
-    /// no number up to the maximum does.
+    /// The smallest number of devices that keeps the promise, whether or not the data fit; `None`
+    /// if no number up to the maximum does.
     pub devices_for_time: Option<usize>,
-    /// The least number of devices that holds the data and keeps the promise; `None` if no number
-    /// up to the maximum does.
+    /// The smallest number of devices that holds the data and keeps the promise; `None` if no
+    /// number up to the maximum does.
     pub devices: Option<usize>,
     /// The requirement that determines the number of devices.
     pub binds: Option<Binds>,
     /// The share of requests answered in time by that number of devices, or by the maximum number.
     pub achieved_fraction: f64,
-    /// The share of requests answered in time with one device less, if the promise determines the
+    /// The share of requests answered in time with one device fewer, if the promise determines the
     /// number.
     pub one_less_fraction: Option<f64>,
     /// The share of requests that the maximum number of devices would answer in time if requests
@@ -112,8 +113,8 @@ pub struct DevicesRow {
     /// the promise but no number of devices does. If it is below the promised share, no number of
     /// devices can keep the promise, because a stripe is on one device.
     pub apart_fraction: Option<f64>,
-    /// Whether the devices have an arm, so that service times depend on where the data are. The
-    /// number of devices changes that.
+    /// Whether the devices have an arm, so that service times depend on the location of the data,
+    /// which changes with the number of devices.
     pub has_arm: bool,
     /// The price of all devices together.
     pub price: Option<f64>,

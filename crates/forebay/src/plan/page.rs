@@ -24,8 +24,8 @@ pub(super) fn about_load(
     ]
 }
 
-/// Replaces the verdict and the headline, which say what to buy, if the trace has too few reads and
-/// writes to decide anything. The figures then are only in the details.
+/// Replaces the verdict and the headline, which recommend a purchase, if the trace has too few
+/// reads and writes to decide anything. The figures are then only in the details.
 pub(super) fn undecided(page: Page, data_requests: u64) -> Page {
     match too_few(data_requests) {
         Some(headline) => {

@@ -47,7 +47,7 @@ pub struct Question {
     pub within: Nanos,
     /// The share of each epoch's requests that is promised an answer in time.
     pub fraction: Share,
-    /// The share of requests that the baseline has enough pools for.
+    /// The share of requests for which the baseline has enough pools.
     pub baseline: Share,
     /// The time between decisions about which pools are on.
     pub epoch: Nanos,
@@ -146,7 +146,8 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
     ];
     let mut rows: Vec<PowerRow> = Vec::new();
     for (plan, schedule) in schedules {
-        // Every plan has the baseline's pools installed, whether or not it switches them off.
+        // Every plan has as many pools installed as the baseline, whether or not it switches them
+        // off.
         let tally = run(&arrivals.whole, &plant, &schedule, all.max(fixed), question.fraction);
         let baseline_j = rows.first().map_or(tally.energy_j, |row| row.energy_j);
         rows.push(row(plan, &schedule, &tally, baseline_j, &plant));
@@ -172,8 +173,8 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
 fn lasts(arrivals: &ArrivalTimes) -> Result<(), String> {
     match (arrivals.duration(), arrivals.requests()) {
         (Nanos::ZERO, requests) => Err(format!(
-            "got {} at one instant, expected a trace that lasts: watts are energy \
-             over time; take a longer one",
+            "got {} at a single time, expected a trace with a duration: power is \
+             energy divided by time; use a longer trace",
             counted(requests, "request")
         )),
         _ => Ok(()),
@@ -196,7 +197,8 @@ impl Power {
 }
 
 fn epoch_caution(epochs: usize) -> Option<String> {
-    let text = "one epoch only, so there is nothing to predict from; make them shorter";
+    let text =
+        "there is only one epoch, so there is no history for predictions; use shorter epochs";
     (epochs == 1).then(|| text.to_string())
 }
 
@@ -263,8 +265,8 @@ impl Plant {
         }
         if u128::from(within.0) * u128::from(rate) < 1_000_000_000 {
             return Err(format!(
-                "got pools of {rate} IOPS for a bound of {within}, expected a pool that answers one \
-                 request in time; give it more disks, or allow more time"
+                "got pools of {rate} IOPS for a bound of {within}, expected a pool that answers a \
+                 single request in time; use more disks per pool, or allow more time"
             ));
         }
         Ok(Plant {

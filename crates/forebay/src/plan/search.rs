@@ -1,4 +1,4 @@
-//! The searches that all plans use: for the least number that is enough, and for the least
+//! The searches that all plans use: for the smallest number that is enough, and for the lowest
 //! capacities that keep promises with one time bound. They are exact and take few passes over the
 //! arrivals.
 //!
@@ -15,15 +15,15 @@ use std::convert::Infallible;
 use forebay_core::Nanos;
 use forebay_core::rtt::{Gaps, LANES_MAX, RATE_MAX_IOPS, admitted, least_rate_for_all};
 
-/// Returns the least whole capacity in IOPS at which RTT admits each number of requests in `needs`
+/// Returns the lowest whole capacity in IOPS at which RTT admits each number of requests in `needs`
 /// within the time `within`; `None` if the capacity would exceed [`RATE_MAX_IOPS`].
 pub fn least_capacities(gaps: &Gaps, within: Nanos, needs: &[u64]) -> Vec<Option<u64>> {
     Search::new(gaps, within).run(needs)
 }
 
-/// Finds the least number from `first` to `most` for which `enough` returns true, if there is one.
-/// Tries numbers at distances that start with `step` and double, then bisects. Unless the result is
-/// `first`, the number one below it was tried and is not enough.
+/// Finds the smallest number from `first` to `most` for which `enough` returns true, if there is
+/// one. Tries numbers at distances that start with `step` and double, then bisects. Unless the
+/// result is `first`, the number one below it was tried and is not enough.
 pub(super) fn least(
     first: u64,
     most: u64,
@@ -62,7 +62,7 @@ pub(super) fn try_least<E>(
     Ok(Some(high))
 }
 
-/// The number of requests from which on the search starts with a thinned trace.
+/// The number of requests at or above which the search starts with a thinned trace.
 const THINNED_FROM: u64 = 100_000;
 const THINNED_BY: usize = 16;
 

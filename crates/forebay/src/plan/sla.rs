@@ -6,8 +6,8 @@
 //! RTT divides the work recursively: requests that one tier's server cannot answer in time go to
 //! the server of the next tier.
 //!
-//! There are three ways to keep the promise; the answer is the one that needs the least capacity.
-//! (1) Separate servers, one per tier, each with the least capacity that keeps its tier given the
+//! There are three ways to keep the promise; the answer is the one that needs the lowest capacity.
+//! (1) Separate servers, one per tier, each with the lowest capacity that keeps its tier given the
 //! servers before it. A sufficiently large server may also keep the tier after its own; the
 //! cheapest of all such combinations is chosen. (2) One server that serves all requests first come,
 //! first served (FCFS). (3) One server on which Miser schedules the classes of separate servers.
@@ -67,8 +67,8 @@ pub struct Division {
     pub capacity_iops: u64,
     /// Whether the promise of every tier is kept.
     pub kept: bool,
-    /// The policy that keeps the promise in this way, for `forebay serve`; `None` if no special policy is
-    /// needed.
+    /// The policy that keeps the promise in this way, for `forebay serve`; `None` if no special
+    /// policy is needed.
     pub policy: Option<String>,
     /// The tiers, in order of increasing time.
     pub tiers: Vec<TierResult>,
@@ -81,19 +81,19 @@ pub struct Price {
     pub cautions: Vec<String>,
     /// The capacity below which no scheduler keeps the promise.
     pub floor_iops: u64,
-    /// The way that needs the least capacity, with that capacity.
+    /// The method that needs the lowest capacity, with that capacity.
     pub least: Division,
     /// The total capacity that separate servers need.
     pub separate_iops: u64,
     /// The capacity that one FCFS server needs; `None` if no supported capacity is enough.
     pub fcfs_iops: Option<u64>,
-    /// The capacity that one server with Miser needs, if that is less than the other ways need.
+    /// The capacity that one server with Miser needs, if that is less than the other methods need.
     pub miser_iops: Option<u64>,
-    /// How well the promise is kept at the capacity that the user gave: in the simplest way that keeps it,
-    /// or else on one server, first come, first served.
+    /// How well the promise is kept at the user's capacity: with the simplest method that keeps it
+    /// or, if there is none, on one server, first come, first served.
     pub checked: Option<Division>,
-    /// All ways that were checked at that capacity, from the simplest on, up to the first that keeps the
-    /// promise.
+    /// All ways that were checked at that capacity, from the simplest on, up to the first that
+    /// keeps the promise.
     pub checked_ways: Vec<Division>,
 }
 

@@ -1,8 +1,9 @@
 //! A drive model whose data are spread over the whole drive, as a file system would spread them.
 //!
-//! Simulated layouts pack data at the start of a drive, which on a disk is the fast outer edge, where arms hardly have
-//! to move. This module divides the data into pieces and places these at equal distances over the whole drive, like the
-//! block groups of a file system. Drives without an arm are left unchanged.
+//! Simulated layouts pack data at the start of a drive, which on a disk is the fast outer edge,
+//! where arms hardly have to move. This module divides the data into pieces and places these at
+//! equal distances over the whole drive, like the block groups of a file system. Drives without an
+//! arm are left unchanged.
 
 use forebay_core::{Completion, Device, DeviceModel, Nanos, Request};
 
@@ -10,7 +11,7 @@ use forebay_core::{Completion, Device, DeviceModel, Nanos, Request};
 const GRAIN_BYTES: u64 = 1 << 20;
 /// The maximum size of a piece in bytes, which is that of a block group of ext4.
 const PIECE_MAX_BYTES: u64 = 128 << 20;
-/// The minimum number of pieces, unless there is less than a grain of data for each.
+/// The minimum number of pieces, unless there is too little data for one grain per piece.
 const PIECES: u64 = 64;
 
 /// A drive with its data spread over the whole drive.
@@ -18,7 +19,8 @@ const PIECES: u64 = 64;
 pub(super) struct Spread {
     model: DeviceModel,
     piece_bytes: u64,
-    /// The distance between the starts of two adjacent pieces; equal to `piece_bytes` if data are not spread.
+    /// The distance between the starts of two adjacent pieces; equal to `piece_bytes` if data are
+    /// not spread.
     apart_bytes: u64,
 }
 

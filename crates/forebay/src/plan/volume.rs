@@ -59,7 +59,7 @@ pub enum Credit {
     Full,
     /// The volume has no credit.
     Empty,
-    /// The volume has the credit that is left when the trace is repeated over and over.
+    /// The volume has the credit that remains when the trace is repeated over and over.
     Steady,
 }
 
@@ -160,13 +160,13 @@ pub struct Answer {
     pub depths_ms: Vec<f64>,
     /// Cautions about the answer, one sentence each.
     pub cautions: Vec<String>,
-    /// Explanations, one sentence each: what determines the setting, what would be cheaper, and
-    /// what is uncertain.
+    /// Explanations, one sentence each: the factor that determines the setting, cheaper
+    /// alternatives, and uncertainties.
     pub said: Vec<String>,
     /// How the user's present volume performs at each bucket depth; one row if the user gave its
     /// depth.
     pub current: Vec<VolumeRow>,
-    /// What a shaper in front of the volume would save.
+    /// The savings of a shaper in front of the volume.
     pub shaped: Option<Shaped>,
     /// Commands that create the best volume or change the present one, and configuration that sets
     /// the same limits on a virtual machine or a local device; `None` if no volume keeps the
@@ -292,7 +292,7 @@ fn found(
     Ok(rows)
 }
 
-/// Finds the least volumes that might keep the promise, for the counters in the file at `path`.
+/// Finds the smallest volumes that might keep the promise, for the counters in the file at `path`.
 fn answer_of_counters(
     path: &Path,
     counters: &Counters,
@@ -361,7 +361,7 @@ fn first_kept(rows: &mut [VolumeRow]) -> Vec<&mut VolumeRow> {
 fn nothing_to_try() -> Error {
     Error::Unfit(format!(
         "nothing to try: got no type that is sold by its size and rates, expected at least one; \
-         give other types ({})",
+         specify other types ({})",
         named("type")
     ))
 }
@@ -434,7 +434,7 @@ impl<'a> Offered<'a> {
 fn buckets(instance: &ChosenVolume, base: &Knobs) -> Vec<Bucket> {
     let mut knobs = instance.knobs.clone();
     (knobs.depth_ms, knobs.start_share) = (base.depth_ms, base.start_share);
-    // The limits were already checked when the option was parsed, so `at` does not fail.
+    // The limits were checked when the option was parsed, so `at` does not fail.
     instance.volume.at(&knobs).map(|throttle| throttle.buckets).unwrap_or_default()
 }
 

@@ -8,7 +8,7 @@ use forebay_show::html::paragraphs::inline;
 use forebay_show::html::table::{Mark, named, table};
 use forebay_show::html::text::{escape, name};
 
-/// The claims of one publication.
+/// The claims of one publication, with their verdicts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimGroup {

@@ -14,7 +14,7 @@ const STEPS_MAX: u64 = 1 << 18;
 #[derive(Clone, Debug)]
 pub(super) struct Outstanding {
     step: Nanos,
-    /// For each step, the total time in it of requests that are not outstanding for the whole step.
+    /// For each step, the total time for which requests are outstanding in only a part of the step.
     partly: Vec<u64>,
     /// For each step, by how many the requests that are outstanding for the whole step outnumber
     /// those of the previous step.
@@ -77,8 +77,8 @@ impl Outstanding {
     }
 }
 
-/// How the number of outstanding requests in each second compares between the recording and the
-/// model. Seconds in which neither has any are left out.
+/// A comparison of the number of outstanding requests in each second between the recording and the
+/// model. Seconds in which neither has outstanding requests are left out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OutstandingAnswer {
     /// The length of a step in seconds: one, or more for recordings longer than three days.

@@ -17,7 +17,7 @@ const REQUESTS_MIN: u64 = 100;
 /// recording.
 const NEAR: f64 = 1.25;
 
-/// The factor from which on a single figure that is off makes the model count as failed.
+/// If a single figure is off by at least this factor, the model counts as failed.
 const FAR: f64 = 2.0;
 
 /// A quantile of the latencies of reads or of writes, both recorded and modeled.
@@ -109,7 +109,7 @@ fn headline(worst: Option<&Compared>) -> String {
     )
 }
 
-/// The factor from which on an error is reported as a multiple.
+/// The factor at or above which an error is reported as a multiple.
 const TIMES_MIN: f64 = 10.0;
 
 /// Formats the error of the model, as in "+12 %" or "37 times as long".
@@ -154,10 +154,10 @@ fn notes(found: &Retrodiction, compared: &[Compared]) -> Vec<String> {
     }
     if found.requests_unmeasured > 0 {
         let left_out = counted(found.requests_unmeasured, "request");
-        notes.push(format!("{left_out} without a recorded latency left out."));
+        notes.push(format!("Left out: {left_out} without a recorded latency."));
     }
     if compared.iter().any(|one| one.requests < REQUESTS_MIN) {
-        notes.push(format!("Quantiles of fewer than {REQUESTS_MIN} requests say little."));
+        notes.push(format!("Quantiles of fewer than {REQUESTS_MIN} requests are not reliable."));
     }
     notes.push(format!(
         "An error is the model's only if the trace was recorded on {} under {}.",

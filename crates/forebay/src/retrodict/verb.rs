@@ -11,14 +11,16 @@ use crate::verb::{
 use crate::{Bed, Error, devices};
 
 forebay_ask::ask! {
-    /// Compare a model with a recording: simulate the system that recorded a trace, and compare latencies
+    /// Compare a model with a recording: simulate the system that recorded a trace, and compare
+    /// latencies
     ///
-    /// Name the device and the scheduler that the trace was recorded on. Reads and writes with a recorded latency are
-    /// compared; a trace without any is refused.
+    /// Specify the device and the scheduler with which the trace was recorded. Reads and writes
+    /// with a recorded latency are compared; a trace without any is refused.
     pub struct RetrodictAsk("retrodict") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],
-        /// The device that the trace was recorded on: a bundled one (see `forebay devices`) or a device file
+        /// The device that the trace was recorded on: a bundled one (see `forebay devices`) or a
+        /// device file
         device: DeviceInput,
         /// The scheduler that the trace was recorded under (see `forebay policies`)
         policy: String = "mq-deadline" [.word("POLICY")],

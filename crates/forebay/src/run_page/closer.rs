@@ -3,7 +3,7 @@
 //!
 //! A span lasts as long as a fixed number of the baseline's I/Os. The difference between two runs
 //! in a span is the difference in the heads' mean distance from one I/O to the next. A span with
-//! gaps shows less, so its difference counts proportionally less.
+//! gaps contains less information, so its difference has a proportionally lower weight.
 
 use super::heads::Points;
 

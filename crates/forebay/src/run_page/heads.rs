@@ -42,8 +42,7 @@ pub(super) struct Ground {
     densest: u32,
 }
 
-/// Returns the lowest and the highest cylinder of `points`, which are made to differ by at least
-/// one.
+/// Returns the lowest and the highest cylinder of `points`, with a difference of at least one.
 fn reached<'a>(points: impl Iterator<Item = &'a HeadPoint>) -> (u32, u32) {
     let (mut lowest, mut highest) = (u32::MAX, 0);
     for &HeadPoint { cylinder, .. } in points {

@@ -37,8 +37,9 @@ pub struct Bed<'a> {
     pub late: Option<&'a LateCount>,
     /// The reads of a rebuild that the run makes beside the requests of the trace, if any.
     pub rebuild: Option<&'a Rebuild>,
-    /// The promises of exports that runs report, and that of requests that belong to no export. Streams
-    /// of an export are equal modulo their number. Empty if the policy's own classes are reported.
+    /// The promises of exports that runs report, and that of requests that belong to no export.
+    /// Streams of an export are equal modulo their number. Empty if the policy's own classes are
+    /// reported.
     pub promises: &'a [Option<Class>],
     /// How much of each disk an array uses at most.
     pub disk_bytes_max: u64,
@@ -163,7 +164,7 @@ impl<'a> Bed<'a> {
         }
         Err(Error::Unfit(format!(
             "'{policy}' on {}: cmin: got {promised} requests a second in all, expected at most the \
-             {served:.0} that the server does; none of its promises would hold",
+             {served:.0} that the server can serve; otherwise none of its promises would be kept",
             self.disk.name
         )))
     }
@@ -183,8 +184,8 @@ impl<'a> Bed<'a> {
         devices::cautions(&models).into_iter().chain(named).chain(worn).collect()
     }
 
-    /// Returns warnings about what simulating `input` under `policies` cannot show: options without
-    /// effect, and reads that cost nothing; one sentence each.
+    /// Returns warnings about limitations of simulating `input` under `policies`, such as options
+    /// without effect and reads that cost nothing; one sentence each.
     pub fn warnings(&self, input: &Input, policies: &[String]) -> Vec<String> {
         let mut told = Vec::new();
         let volumes = input.extents.len().max(1);

@@ -1,7 +1,7 @@
-//! Counts requests that are late, so that a run whose outcome is decided by them ends early.
+//! Counts late requests, so that a run can end early once their number determines its outcome.
 //!
-//! A run reports to its [`LateCount`] from one thread; the caller's progress callback asks it whether
-//! to stop. The counts are atomic only because a test bed is shared between threads.
+//! A run reports to its [`LateCount`] from one thread; the caller's progress callback asks it
+//! whether to stop. The counts are atomic only because a test bed is shared between threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -18,7 +18,7 @@ use crate::run_page::rows::{FigureRow, ms};
 use crate::run_page::{self, RunSections, name};
 use crate::{Error, Input};
 
-/// What the page is built from.
+/// The data from which the page is built.
 pub(super) struct PageInput<'a> {
     pub(super) input: &'a Input,
     pub(super) bed: Bed<'a>,
@@ -33,8 +33,9 @@ pub(super) struct PageInput<'a> {
 }
 
 /// The note for traces that do not name the submitters of requests.
-const ONE_LINE: &str = "The trace does not say who submitted requests, so all of them wait in one \
-                        line for a place in the queue. In Linux, one request of each task waits.";
+const ONE_LINE: &str = "The trace does not record which process submitted each request, so all \
+                        requests wait in a single line for a slot in the request queue. \
+                        In Linux, one request per task waits.";
 
 /// The maximum number of service classes that fit on the first screen.
 const CLASSES_MAX: usize = 8;
@@ -188,11 +189,11 @@ fn beyond_least(least: &LeastTime, results: &[RunResult]) -> Option<String> {
     })
 }
 
-/// Returns a note if requests of a served disk arrive as recorded, although some of its clients have no
-/// promise.
+/// Returns a note if requests of a served disk arrive as recorded, although some of its clients
+/// have no promise.
 fn clients_that_wait(told: &PageInput<'_>) -> Option<String> {
     let is_open = told.setup.replay == Replay::Open;
-    // The last promise is that of requests that belong to no export.
+    // The last promise is for requests that belong to no export.
     let exports = told.bed.promises.split_last().map_or(&[][..], |(_, exports)| exports);
     let has_others = exports.iter().any(Option::is_none);
     (is_open && has_others).then(|| {
@@ -250,7 +251,8 @@ mod tests {
         Ruling::new(results, &[], 100.0).headline()
     }
 
-    /// In every replay: latencies of more than a second on a disk that falls behind are a backlog's.
+    /// In every replay: latencies of more than a second on a disk that falls behind are a
+    /// backlog's.
     #[test]
     fn latencies_of_a_backlog_are_left_out() {
         let mut results = results();

@@ -1,7 +1,7 @@
 //! The reads of a rebuild beside the requests of a trace.
 //!
-//! An array without a spare drive cannot rebuild itself in a simulation, so the reads are sent to it
-//! from outside, one unit at a time as the array would do: the next one when the last one is
+//! An array without a spare drive cannot rebuild itself in a simulation, so the reads are sent to
+//! it from outside, one unit at a time as the array would do: the next one when the last one is
 //! answered, but no sooner than the rate allows. Writes to the new drive are left out, because this
 //! drive has nothing else to do.
 //!

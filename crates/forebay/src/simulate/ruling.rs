@@ -82,7 +82,7 @@ impl<'a> Ruling<'a> {
         }
     }
 
-    /// States which share of the requests is late, under the first policy and under the one with
+    /// States which share of the requests is late under the first policy, and under the policy with
     /// the fewest late requests.
     fn overload(&self, first: &RunResult) -> String {
         let late = |run: &RunResult| percent(run.figures.lagging_share);

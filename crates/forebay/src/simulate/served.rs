@@ -1,10 +1,10 @@
 //! A disk or volume of `forebay serve`'s configuration as policies and devices of a simulation, so
 //! that a trace of its clients is replayed under the same policy and promises.
 //!
-//! The policies are the specs that the server builds, and streams have the numbers that they have in
-//! the server ([`forebay_trace::served`]), so that connections share the promise of their export. The
-//! configuration itself is read by the face ([`Session::served_disk`]), because this library knows no
-//! driver.
+//! The policies are the specs that the server builds, and streams have the numbers that they have
+//! in the server ([`forebay_trace::served`]), so that connections share the promise of their
+//! export. The configuration itself is read by the face ([`Session::served_disk`]), because this
+//! library knows no driver.
 
 use forebay_core::contract::Class;
 use forebay_core::{Done, Nanos};
@@ -16,10 +16,10 @@ use crate::{Error, Input, OpenDevice};
 
 /// A disk or volume of a configuration of `forebay serve`.
 pub struct ServedDisk {
-    /// The configured policy, without what the server puts above it.
+    /// The configured policy, without the layers that the server adds above it.
     pub policy: String,
-    /// The models of the disk and of its flash, as far as they are emulated. For a volume, the first
-    /// is the model of each drive.
+    /// The models of the disk and of its flash, as far as they are emulated. For a volume, the
+    /// first is the model of each drive.
     pub devices: (Option<OpenDevice>, Option<OpenDevice>),
     /// The drives of a volume; `None` for a disk.
     pub drives: Option<ServedDrives>,
@@ -27,7 +27,8 @@ pub struct ServedDisk {
     pub exports: Vec<ServedExport>,
     /// What the server's policy treats as streams.
     pub streams: ServedStreams,
-    /// Returns the spec that the server builds from a policy: the policy with the promises above it.
+    /// Returns the spec that the server builds from a policy: the policy with the promises above
+    /// it.
     pub shaped: Shaped,
 }
 
@@ -81,8 +82,8 @@ impl ServedDisk {
         source.read_as(trace, streams.by(), as_served, session)
     }
 
-    /// Returns the promises as classes of service, by export, and that of requests that belong to no
-    /// export; empty if nothing is promised.
+    /// Returns the promises as classes of service, by export, and that of requests that belong to
+    /// no export; empty if nothing is promised.
     pub(super) fn promises(&self) -> Vec<Option<Class>> {
         let class = |export: &ServedExport| {
             Some(Class { name: export.name.clone(), within: export.within? })
@@ -103,8 +104,8 @@ pub(super) fn classes(promises: &[Option<Class>]) -> Vec<Class> {
     kept().chain([Class { name: "not promised".into(), within }]).collect()
 }
 
-/// Returns the class in which a request is reported. The policy serves promised requests in its first
-/// class. As in the server, promises are about reads and writes.
+/// Returns the class in which a request is reported. The policy serves promised requests in its
+/// first class. As in the server, promises are about reads and writes.
 pub(super) fn class_of(promises: &[Option<Class>], done: &Done) -> u16 {
     // Streams of an export are equal modulo this number.
     let export = done.request.stream as usize % promises.len();

@@ -9,7 +9,7 @@ use forebay_core::{Nanos, Rearrangement};
 pub(crate) struct Stretch<'a> {
     /// The numbers of the requests to replay. Time starts at the first of them.
     pub(crate) requests: Range<u64>,
-    /// Where the blocks of the first disk are, if not where the trace has them.
+    /// The locations of the first disk's blocks; None if they are where the trace has them.
     pub(crate) rearrangement: Option<&'a Rearrangement>,
     /// When moving the blocks begins; `None` if they were rearranged beforehand.
     pub(crate) copied_from: Option<Nanos>,

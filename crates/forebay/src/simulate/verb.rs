@@ -22,7 +22,7 @@ use crate::verb::{
 use crate::{Error, Input};
 
 forebay_ask::ask! {
-    /// Run a trace through policies on a model of a drive, side by side
+    /// Simulate a trace under several policies on a model of a drive, and compare the results
     pub struct SimulateAsk("simulate") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],
@@ -32,8 +32,9 @@ forebay_ask::ask! {
         /// The policies (see `forebay policies`), each NAME[:KEY=VALUE]... At least one, unless a
         /// configuration is given
         policy: Vec<PolicyInput>,
-        /// Replay clients of `forebay serve`: apply the policy and promises of this configuration to a trace that the
-        /// server recorded. Policies given here replace the configured one, below the promises
+        /// Replay clients of `forebay serve`: apply the policy and promises of this configuration
+        /// to a trace that the server recorded. Policies given here replace the configured one,
+        /// below the promises
         serve: Option<PathBuf> [.word("CONFIG.toml")],
         /// The disk or volume of the configuration to which the trace belongs
         served_disk: Option<String> [.word("NAME").requires("serve").otherwise("the only one")],
@@ -41,11 +42,11 @@ forebay_ask::ask! {
         flash: Option<DeviceInput>,
         /// The number of these devices; they share the flash. Volumes are assigned to them in turn
         disks: u16 = "1" [.word("COUNT").between(1.0, 256.0)],
-        /// I/Os that fail: [lane=N:]from-s=SECONDS (the device is gone from then on), range=OFFSET+BYTES or one-in=N.
-        /// Disks are lanes from 0, the flash is the last
+        /// I/Os that fail: [lane=N:]from-s=SECONDS (the device disappears at that time),
+        /// range=OFFSET+BYTES or one-in=N. Disks are lanes from 0, the flash is the last
         fail: Vec<FailureInput>,
-        /// Also compute a lower bound on the time of any order of the requests, on one disk of arm
-        /// and platters (NAME:plain). This takes longer than a simulation
+        /// Also compute a lower bound on the time for the requests in any order, for a single plain
+        /// disk (NAME:plain). This takes longer than a simulation
         least_time: bool,
         /// Also find, for each policy, the gain and the cost of placing blocks in the order in
         /// which they are read

@@ -23,7 +23,7 @@ pub struct Figures {
     pub flushes: u64,
     /// The number of trims that finished.
     pub trims: u64,
-    /// The number of client requests that never finished; above 0 only if the policy has a bug.
+    /// The number of client requests that never finished; above 0 only because of a bug in the policy.
     pub unfinished: u64,
     /// The number of client requests that failed. Latencies and waits do not include them.
     pub failed: u64,
@@ -35,7 +35,7 @@ pub struct Figures {
     pub makespan_s: f64,
     /// The sum of the devices' busy times in seconds.
     pub busy_s: f64,
-    /// The least time in which the same bytes can be transferred at the media rate, in seconds.
+    /// The shortest time in which the same bytes can be transferred at the media rate, in seconds.
     pub transfer_bound_s: f64,
     /// The time spent moving the arm, in seconds.
     pub seek_s: f64,

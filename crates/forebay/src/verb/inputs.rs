@@ -1,4 +1,5 @@
-//! Inputs that several verbs share: traces and how they are read, streams, devices, parallel runs, and replays.
+//! Inputs that several verbs share: traces and how they are read, streams, devices, parallel runs,
+//! and replays.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
@@ -141,15 +142,17 @@ forebay_ask::ask! {
     pub struct SourceAsk("") {
         /// The trace's format, if Forebay does not recognize it (docs/traces.md lists the formats)
         from: Option<String> [.word("FORMAT")],
-        /// The columns of a text file with one request per line, e.g. at:us,op,offset:sectors,len:sectors,volume
+        /// The columns of a text file with one request per line, e.g.
+        /// at:us,op,offset:sectors,len:sectors,volume
         ///
-        /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime, timedelta; at and end also as date or clock); op (words, or op:R/W,
-        /// op:0/1, op:scsi, op:disksim); offset and len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume,
-        /// thread, process, name, flags; _ skips a column. Settings: sep=comma|tab|semicolon|bar|blank,
+        /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime, timedelta; at and end
+        /// also as date or clock); op (words, or op:R/W, op:0/1, op:scsi, op:disksim); offset and
+        /// len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume, thread, process, name,
+        /// flags; _ skips a column. Settings: sep=comma|tab|semicolon|bar|blank,
         /// decimal=point|comma, skip=LINES, every=TIME, op=read, len=BYTES
         columns: Option<forebay_ask::Parsed<Columns>> [.word("SPEC").excludes(&["from"])],
-        /// Treat the trace as several recordings, one after another: a new one begins wherever the clock goes back. Each
-        /// is placed 1 s after the end of the previous one
+        /// Treat the trace as several recordings, one after another: a new recording begins
+        /// wherever the clock goes back, and is placed 1 s after the end of the previous one
         split_runs: bool,
         /// Read only the requests of this volume of the trace
         only_volume: Option<String> [.word("NAME")],
@@ -221,7 +224,7 @@ impl SourceAsk {
         self.read_as(trace, stream_by, |reader| reader, session)
     }
 
-    /// Like [`SourceAsk::read`], but reads what `of` makes of the trace's reader.
+    /// Like [`SourceAsk::read`], but applies `of` to the trace's reader and reads the result.
     ///
     /// # Errors
     /// Fails if the trace cannot be read.
@@ -263,7 +266,7 @@ impl Value for LayerInput {
 forebay_ask::ask! {
     /// What counts as a stream
     pub struct StreamsAsk("") {
-        /// What counts as one stream. All write-back workers of a kernel are one stream
+        /// What counts as one stream. All write-back workers of a kernel form one stream
         stream_by: StreamBy = "thread",
     }
 }
@@ -304,8 +307,8 @@ impl Value for DeviceInput {
 forebay_ask::ask! {
     /// How many simulations run at a time
     pub struct JobsAsk("") {
-        /// The maximum number of simulations to run at a time, fewer if memory is short; the
-        /// results do not depend on it
+        /// The maximum number of concurrent simulations; fewer run if memory is short, with
+        /// the same results
         jobs: Option<u16> [.short('j').word("N").between(1.0, 1024.0).otherwise("one per processor")],
     }
 }
@@ -338,8 +341,8 @@ impl ReplayAsk {
         let known = input.known_latency_share();
         if self.replay == Replay::Dependent && known < DEPENDENT_KNOWN_SHARE {
             let text = format!(
-                "only {} of the requests have a recorded latency; dependent replay does not know \
-                 what waited for the others",
+                "only {} of the requests have a recorded latency; dependent replay cannot determine \
+                 which requests waited for others",
                 percent(known)
             );
             session.warn(&input.path, &text);
@@ -372,7 +375,7 @@ impl Value for Replay {
         Choice {
             name: "dependent",
             about: "each at its recorded pause after the completion that its task may have waited \
-                for; write-back waits for nothing",
+                for; write-back does not wait",
         },
     ];
 
@@ -386,7 +389,7 @@ impl Value for Map {
     const CHOICES: &'static [Choice] = &[
         Choice { name: "scale", about: "scale all addresses after removing long gaps" },
         Choice { name: "wrap", about: "take addresses modulo the capacity" },
-        Choice { name: "clip", about: "leave the requests out" },
+        Choice { name: "clip", about: "omit these requests" },
     ];
 
     fn parse(text: &str) -> Result<Map, String> {

@@ -129,7 +129,7 @@ fn fast_recordings_need_no_flash() {
     let latency = Some(forebay_core::Nanos::from_micros(300));
     let fast: Vec<Record> = slow.iter().map(|record| Record { latency, ..*record }).collect();
     let reason = |advice: Advice| remedy(&advice, RemedyKind::Caching).reason.clone();
-    let said = "the recorded requests were answered fast";
+    let said = "the recorded requests were answered quickly";
     assert!(!reason(advice(slow)).contains(said));
     assert!(reason(advice(fast.clone())).contains(said));
 }
@@ -175,7 +175,7 @@ fn named_flash_gets_one_answer() {
     let random = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) % 30_000;
     let cold = (0..4_000).map(|n| read(n * 25_000, 0, scattered(random(n)), 4 * KIB)).collect();
     let cold = on("st1000nm0011", cold);
-    assert!(cold.starts_with("Not in this recording (100 s): the share of blocks found"), "{cold}");
+    assert!(cold.starts_with("Not in this recording (100 s): the hit ratio is still"), "{cold}");
 }
 
 /// No block is used twice.
@@ -183,7 +183,7 @@ fn named_flash_gets_one_answer() {
 fn named_flash_that_would_find_nothing_is_declined_first() {
     let reads = (0..2_000).map(|n| read(n * 20_000, 0, scattered(n), 4 * KIB));
     let advice = with_flash(reads.collect(), GIB);
-    assert_eq!(advice.headline, "No: no block is used twice, so a cache finds nothing.");
+    assert_eq!(advice.headline, "No: no block is used twice, so a cache has no hits.");
 }
 
 /// Four of five hits are on one block, so a small cache has most hits. A larger one saves the disk

@@ -48,7 +48,7 @@ fn who_disturbs_whom_comes_first_if_nothing_else_helps() {
     assert!(database.p99_without_ms < 0.8 * database.p99_ms.unwrap(), "{database:?}");
     let headline = &advice.headline;
     assert!(headline.starts_with("reader-0 reads: p99 "), "{headline}");
-    assert!(headline.contains(" beside reader-1, "), "{headline}");
+    assert!(headline.contains(" together with reader-1, "), "{headline}");
     assert!(headline.ends_with(" without it; separate them."), "{headline}");
     assert!(words(headline) <= 25, "{headline}");
     let why = advice.why.unwrap();

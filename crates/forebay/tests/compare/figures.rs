@@ -234,8 +234,8 @@ fn responses_are_those_of_each_device_in_the_order_asked() {
 
 #[test]
 fn intervals_are_those_of_the_first_trace_by_blocks_of_its_time() {
-    // Requests have 4 KiB in the first half of the time and 8 KiB in the second, and their number
-    // is equal in all blocks.
+    // Requests are 4 KiB long in the first half of the time and 8 KiB in the second, and their
+    // number is equal in all blocks.
     let at = |number: u64| number * 1_000_000;
     let size = |number: u64| if number < 5000 { 4096 } else { 8192 };
     let a: Vec<Record> =

@@ -95,13 +95,6 @@ fn commands_are_shown_only_where_useful() {
     assert!((1..4).contains(&with_commands), "{with_commands}");
 }
 
-#[test]
-fn the_bundled_trace_has_an_answer() {
-    let answered = answered::<AdviseAsk>(&[]);
-    assert!(answered.data["trace"].as_str().unwrap().contains("TeraSort"));
-    assert!(terms(&answered.page).iter().any(|(term, _)| term == "Why"));
-}
-
 /// The disk works off the burst in time, so the load does not count as one that it cannot keep up
 /// with.
 #[test]

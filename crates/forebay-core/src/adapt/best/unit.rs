@@ -36,7 +36,7 @@ impl BestUnit {
         (self.packed >> COHORT_SHIFT) as usize
     }
 
-    /// Makes the unit follow a rule from now on. Returns whether it already did.
+    /// Makes the unit follow a rule from now on. Returns whether the unit already followed one.
     #[inline]
     pub(super) fn enter(&mut self) -> bool {
         let entered = self.packed & ENTERED != 0;

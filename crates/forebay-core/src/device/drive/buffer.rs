@@ -23,7 +23,7 @@ struct Segment {
     written: bool,
     /// Whether the data is not on the media yet.
     dirty: bool,
-    /// The time at which all data, except for read-ahead, had entered the buffer.
+    /// The time by which all data except read-ahead had entered the buffer.
     since: u64,
     used: u64,
 }
@@ -32,7 +32,7 @@ struct Segment {
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     segment: usize,
-    /// The time at which the head had just passed the stream time `passed`.
+    /// The time at which the head had read up to the stream time `passed`.
     time: u64,
     passed: u64,
     limit: u64,
@@ -92,7 +92,7 @@ impl Buffer {
 
     /// Returns whether `sector` is in a segment.
     fn holds(&self, sector: u64) -> bool {
-        // Has no branches, because they would be unpredictable.
+        // Branch-free, because branches would be unpredictable.
         let has = |segment: &Segment| (segment.start <= sector) & (sector < segment.end);
         self.segments.iter().fold(false, |held, segment| held | has(segment))
     }
@@ -103,8 +103,8 @@ impl Buffer {
         self.segments[stream.segment].start <= sector && sector < stream.limit
     }
 
-    /// Returns whether read-ahead has read `sector`, or is currently reading it if that counts as a
-    /// hit.
+    /// Returns whether read-ahead has read `sector`. A sector that is being read also counts if
+    /// such reads are hits.
     fn has_come(&self, surface: &Surface, now: u64, sector: u64) -> bool {
         self.stream.is_some_and(|stream| {
             let is_there = |place: Place| {
@@ -121,7 +121,7 @@ impl Buffer {
         (segment.start, stream.map_or(segment.end, |stream| stream.limit.max(segment.end)))
     }
 
-    /// Returns how much of `count` sectors from `first` on is in the buffer at `now`.
+    /// Returns how much of `count` sectors starting at `first` is in the buffer at `now`.
     pub(super) fn find(&self, surface: &Surface, now: u64, first: u64, count: u64) -> Option<Hit> {
         if !self.holds(first) && !self.has_come(surface, now, first) {
             return None;
@@ -169,7 +169,8 @@ impl Buffer {
         stream.there(surface, sector).saturating_sub(width) <= now
     }
 
-    /// Extends the current read-ahead after a read of `count` sectors from `first` on with a `hit`.
+    /// Extends the current read-ahead after a read of `count` sectors starting at `first` with a
+    /// `hit`.
     pub(super) fn hit(&mut self, surface: &Surface, hit: Hit, first: u64, count: u64) {
         self.touch(hit.segment);
         self.replace(hit.segment, first + count);
@@ -203,8 +204,8 @@ impl Buffer {
         }
     }
 
-    /// Returns the sector before which read-ahead ends after a read of `count` sectors from `first`
-    /// on.
+    /// Returns the sector before which read-ahead ends after a read of `count` sectors starting at
+    /// `first`.
     fn limit(&self, surface: &Surface, start: u64, first: u64, count: u64) -> u64 {
         let end = first + count;
         let limit = match self.spec.read_ahead {
@@ -312,8 +313,8 @@ impl Buffer {
         Some(Stopped { place: next, next: end, free_at: begins.max(at) })
     }
 
-    /// Handles a write of `count` sectors from `first` on. It invalidates overlapping data, and its
-    /// own data gets a segment, which is `dirty` while the data is only in the buffer.
+    /// Handles a write of `count` sectors starting at `first`. It invalidates overlapping data, and
+    /// its own data gets a segment, which is `dirty` while the data is only in the buffer.
     pub(super) fn write(&mut self, first: u64, count: u64, dirty: bool) {
         let end = first + count;
         let goes_on = self.segments.iter().position(|s| s.dirty && dirty && s.end == first);
@@ -334,7 +335,7 @@ impl Buffer {
         self.touch(index);
     }
 
-    /// Records that `count` sectors from `first` on are on the media.
+    /// Records that `count` sectors starting at `first` are on the media.
     pub(super) fn saved(&mut self, first: u64, count: u64) {
         for segment in &mut self.segments {
             if segment.dirty && segment.start < first + count && first < segment.end {

@@ -7,7 +7,7 @@
 /// Spans of busy time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Busy {
-    /// The total length of spans that cannot grow any more.
+    /// The total length of spans that can no longer grow.
     settled_ns: u64,
     /// The other spans, which neither overlap nor touch.
     spans: Vec<(u64, u64)>,

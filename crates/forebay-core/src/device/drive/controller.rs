@@ -18,11 +18,11 @@ pub struct Overhead {
 /// does not continue where it ended ("Extra write disconnect").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtraDisconnect {
-    /// The controller's time, instead of the usual one.
+    /// The controller overhead of such a write, in place of the usual overhead.
     pub command: Nanos,
     /// The additional wait of the arm.
     pub seek_delay: Nanos,
-    /// The time off the bus before it is requested again.
+    /// How long the drive is off the bus before it requests the bus again.
     pub away: Nanos,
     /// The time to release the bus after the data transfer.
     pub disconnect: Nanos,
@@ -52,7 +52,7 @@ pub struct Overheads {
     pub reselect_again: Nanos,
     /// The time to release the bus after the data of a write.
     pub write_disconnect: Nanos,
-    /// The additional connection of some drives.
+    /// The extra disconnect of some drives.
     pub extra_disconnect: Option<ExtraDisconnect>,
     /// The minimum time between a write's overhead and the arm's arrival, unless the write
     /// continues where the last one ended ("Minimum seek delay").

@@ -41,7 +41,7 @@ impl Task {
         self.data.0 + (self.data.1 * count as f64) as u64 + self.seek_least
     }
 
-    /// Returns a task that reads `count` sectors from `first` on.
+    /// Returns a task that reads `count` sectors starting at `first`.
     pub(super) fn read(start: u64, first: u64, count: u64) -> Task {
         let (write, seek_least, zero_latency) = (false, 0, false);
         Task { start, first, count, write, seek_least, zero_latency, data: (0, 0.0), watermark: 0 }
@@ -132,7 +132,7 @@ impl Mechanism {
         })
     }
 
-    /// Returns the position of sector `first`, for an access that can start from `from` on.
+    /// Returns the position of sector `first`, for an access that can start at `from` or later.
     pub(super) fn spot(&self, first: u64, from: u64, write: bool) -> Spot {
         let Place { cylinder, head, begins, .. } = self.surface.place(first);
         Spot { cylinder, head, first, angle: self.turn.divide(begins).1, from, write, key: 0 }
@@ -226,8 +226,7 @@ impl Mechanism {
         Access { seek, rotation, transfer, first_begins, first_ends, ends, from, last }
     }
 
-    /// Returns by how much the data of a write, which begins at `begins`, is too late for the
-    /// media.
+    /// Returns how late the data of a write that begins at `begins` arrives for the media, or zero.
     fn late(&self, task: &Task, from: Place, begins: u64) -> u64 {
         if task.there(task.count) <= begins {
             return 0;
@@ -288,7 +287,7 @@ impl Mechanism {
         self.rests_at = self.rests_at.or(Some(now.max(self.motion.free_at)));
     }
 
-    /// Makes the arm available from `now` on, or from when the platters have reached their speed.
+    /// Makes the arm available at `now`, or as soon as the platters have reached their speed.
     pub(super) fn wake(&mut self, now: u64) {
         if let Some(at) = self.rests_at.take().filter(|at| *at < now) {
             self.meter.park(at);
@@ -296,8 +295,8 @@ impl Mechanism {
         }
     }
 
-    /// Returns when `count` sectors from `first` on, read by `access`, have been transferred over a
-    /// bus that takes `ns` per sector and begins no earlier than `begins`.
+    /// Returns when `count` sectors starting at `first`, read by `access`, have been transferred
+    /// over a bus that takes `ns` per sector and begins no earlier than `begins`.
     pub(super) fn over_bus(
         &self,
         access: &Access,

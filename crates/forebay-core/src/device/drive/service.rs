@@ -265,7 +265,8 @@ impl Drive {
         (access.ends.max(away) + reselect.0 + overheads.write_completion.0, access)
     }
 
-    /// Writes the whole cache from `start` on. Returns when all of it is on the media.
+    /// Writes out the whole cache, beginning at time `start`. Returns when all of it is on the
+    /// media.
     fn write_back(&mut self, now: u64, start: u64) -> u64 {
         while self.write_nearest(now, start).is_some() {}
         self.cache.as_ref().map_or(0, WriteCache::written_at)

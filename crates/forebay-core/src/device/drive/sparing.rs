@@ -56,11 +56,11 @@ pub(super) struct Extent {
     pub(super) zone: u64,
 }
 
-/// The mapping of one zone. Its unit is a sector or a track.
+/// The mapping of one zone. Its units are sectors or tracks.
 #[derive(Clone, Debug)]
 pub(super) struct Spared {
     unit: u64,
-    /// The number of units in a range, and the number of these that hold data.
+    /// The number of units in a range, and how many of them hold data.
     range: u64,
     data: u64,
     front: u64,

@@ -15,7 +15,7 @@ pub(super) struct Spot {
     pub(super) first: u64,
     /// The angle of the platters at which the first sector begins, in ns.
     pub(super) angle: u64,
-    /// The earliest time at which the arm can start for it.
+    /// The earliest time at which the arm can start to move to the position.
     pub(super) from: u64,
     pub(super) write: bool,
     /// The key, which is unique among these positions.

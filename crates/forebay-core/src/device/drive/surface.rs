@@ -286,7 +286,7 @@ impl Surface {
         self.row(sector).end_sector
     }
 
-    /// Returns the time that `count` sectors from `first` on take to pass the heads, without
+    /// Returns the time that `count` sectors starting at `first` take to pass the heads, without
     /// switches.
     pub(super) fn media_time(&self, first: u64, count: u64) -> u64 {
         let (mut sector, end) = (first, (first + count).min(self.sectors));

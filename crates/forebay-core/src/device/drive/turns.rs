@@ -13,19 +13,20 @@
 /// At most one in this many turns may be forced.
 const FORCED_ONE_IN: u32 = 8;
 
-/// The command, or the run of the write cache, that gets the arm next.
+/// The command or write-cache run that the arm serves next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pick {
     pub(super) index: usize,
-    /// Whether it was chosen because it has waited too long.
+    /// Whether the command or run was chosen because it has waited too long.
     pub(super) forced: bool,
-    /// When the head reaches its first sector; 0 if the choice did not depend on it.
+    /// When the head reaches the first sector; 0 if the choice did not depend on the head's
+    /// position.
     pub(super) at: u64,
-    /// Since when it has waited.
+    /// When the command or run began to wait.
     pub(super) since: u64,
 }
 
-/// Counts turns since the last forced one.
+/// Counts the turns since the last forced one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turns {
     since_forced: u32,

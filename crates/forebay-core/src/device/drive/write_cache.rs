@@ -3,8 +3,8 @@
 //! The cache is volatile and written back. A run that continues another one joins it if there is
 //! space, and a run inside another is absorbed. Otherwise, a run takes one of a few places, and
 //! memory for its sectors. Once most places or most of the memory are in use, the cache is drained:
-//! its runs compete for the arm like commands until half is free. If each run were written only
-//! when a place is needed, each would cost a seek there and back.
+//! its runs compete for the arm like commands until half is free. If runs were written one at a
+//! time, only when a place is needed, each run would cost a seek there and back.
 
 use std::collections::VecDeque;
 
@@ -57,7 +57,7 @@ impl WriteCache {
         count <= self.spec.extent_sectors.min(self.spec.sectors)
     }
 
-    /// Returns when, from `now` on, there is space for a write that fits: immediately, or when
+    /// Returns when, at `now` or later, there is space for a write that fits: immediately, or when
     /// enough of the runs being written are on the media. `None` if the other runs take too much
     /// space.
     pub(super) fn room_at(&self, now: u64, first: u64, count: u64) -> Option<u64> {
@@ -76,7 +76,7 @@ impl WriteCache {
         Some(now)
     }
 
-    /// Returns whether a run contains all of `count` sectors from `first` on.
+    /// Returns whether a run contains all of `count` sectors starting at `first`.
     pub(super) fn holds(&self, first: u64, count: u64) -> bool {
         self.any(|from, to| (from <= first) & (first + count <= to))
     }
@@ -86,7 +86,7 @@ impl WriteCache {
         self.any(|from, to| (from <= sector) & (sector < to))
     }
 
-    /// Returns whether `is` holds for any run. Has no branches, because they would be
+    /// Returns whether `is` holds for any run. Branch-free, because branches would be
     /// unpredictable.
     fn any(&self, is: impl Fn(u64, u64) -> bool) -> bool {
         self.extents.iter().fold(false, |any, (from, to)| any | is(*from, *to))

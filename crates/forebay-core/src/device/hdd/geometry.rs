@@ -163,7 +163,7 @@ impl Geometry {
         self.run(sector, 1).0
     }
 
-    /// Returns the positions of the first and the last of `count` > 0 sectors from `first` on.
+    /// Returns the positions of the first and the last of `count` > 0 sectors starting at `first`.
     #[inline]
     pub(super) fn run(&self, first: u64, count: u64) -> (Place, Place) {
         let row = self.row(first);
@@ -192,7 +192,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the time that `count` sectors from `first` on take to pass the heads, without
+    /// Returns the time that `count` sectors starting at `first` take to pass the heads, without
     /// switches.
     pub(super) fn media_time(&self, first: u64, count: u64) -> u64 {
         let (mut sector, end) = (first, (first + count).min(self.sectors));

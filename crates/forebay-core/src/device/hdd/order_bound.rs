@@ -1,10 +1,10 @@
 //! A lower bound on the time that a disk takes for some requests, in any order.
 //!
-//! *What is bounded.* The requests are given as the pieces of which every scheduler makes its I/Os.
-//! A scheduler may join adjacent pieces of one operation, but never divides one. It may serve them
-//! in any order, leave the disk idle, and delay any of them arbitrarily. [`OrderBound::makespan`]
-//! bounds the time of the last completion, [`OrderBound::busy`] the total time from start to
-//! completion of all I/Os.
+//! *What is bounded.* The requests are given as the pieces from which every scheduler builds its
+//! I/Os. A scheduler may join adjacent pieces of one operation, but never divides one. It may serve
+//! them in any order, leave the disk idle, and delay any of them arbitrarily.
+//! [`OrderBound::makespan`] bounds the time of the last completion, [`OrderBound::busy`] the total
+//! time from start to completion of all I/Os.
 //!
 //! *The bound.* Each piece costs its transfer. Unless another piece of its operation ends where it
 //! begins, it also costs the minimum, over all other pieces that could precede it, of the time to

@@ -25,7 +25,7 @@ pub enum SeekSpec {
         /// The shortest long seek, in cylinders.
         knee: u32,
     },
-    /// Three data-sheet figures, from which the coefficients are computed such that the curve is
+    /// Three data-sheet figures, from which the coefficients are computed so that the curve is
     /// continuous at the knee.
     Datasheet {
         /// The time of a seek by one cylinder.
@@ -103,7 +103,9 @@ impl SeekCurve {
     fn prefixed(first: &[Nanos], rest: &SeekSpec, cylinders: u32) -> Result<SeekCurve, SpecError> {
         if matches!(rest, SeekSpec::Table(_) | SeekSpec::Prefixed { .. }) {
             return Err(SpecError(
-                "seek: got first times in addition to a table; put them into the table".into(),
+                "seek: got the times of the first distances in addition to a table of times; put \
+                 them into the table"
+                    .into(),
             ));
         }
         let rest = SeekCurve::new(rest, cylinders)?;

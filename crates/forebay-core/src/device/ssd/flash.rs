@@ -94,7 +94,7 @@ impl Flash {
         self.reading_ns += self.read_ns;
     }
 
-    /// Returns when a page that is in the buffer from `at` on is programmed.
+    /// Returns when a page that enters the buffer at `at` is programmed.
     #[inline]
     pub(super) fn program(&mut self, die: u32, at: u64) -> u64 {
         let channel = &mut self.channel_free[(die % self.channels) as usize];

@@ -37,7 +37,7 @@ pub enum Collection {
 pub struct Shape {
     /// The number of logical pages, which the host can use.
     pub logical_pages: u32,
-    /// The number of dies. All are alike.
+    /// The number of dies, which are all alike.
     pub dies: u32,
     /// The number of erase blocks per die.
     pub blocks_per_die: u32,
@@ -303,8 +303,8 @@ impl Ftl {
         self.advance(die, victim, victim.a_write, work);
     }
 
-    /// Returns the next block to collect. Its rate is chosen such that a block is free when the
-    /// host has filled `open`.
+    /// Returns the next block to collect. The rate of collection is chosen so that a block is free
+    /// when the host has filled `open`.
     fn next_victim(&self, die: u32, open: Open) -> Option<Victim> {
         let block = self.victim(die)?;
         let Die { free, moves, .. } = &self.dies[die as usize];

@@ -6,10 +6,10 @@
 
 use crate::contract::{Nanos, SpecError};
 
-/// One of several durations of an operation.
+/// One of the possible durations of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
-    /// The duration.
+    /// The duration of the operation.
     pub time: Nanos,
     /// The share of pages with this time.
     pub share: f64,
@@ -49,7 +49,7 @@ impl Modes {
     /// Checks the modes. `what` begins the error message.
     ///
     /// # Errors
-    /// Names the first value that makes no sense.
+    /// Names the first invalid value.
     pub(super) fn check(&self, what: &str) -> Result<(), SpecError> {
         let refuse = |got: String, expected: &str| {
             Err(SpecError(format!("{what}: got {got}, expected {expected}")))
@@ -76,7 +76,7 @@ impl Modes {
     }
 }
 
-/// Modes prepared for drawing a duration by number.
+/// Modes, prepared for choosing a duration by number.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
     /// For each mode, the highest 32-bit number that selects it, and its durations before and while

@@ -7,8 +7,8 @@ const PIECE: usize = 1024;
 /// An array that is initially zero.
 #[derive(Clone, Debug)]
 pub(super) struct Sparse {
-    /// For each stretch of [`PIECE`] numbers, one more than the index of its piece; 0 if it has
-    /// none.
+    /// For each stretch of [`PIECE`] numbers, the index of its piece plus one; 0 if the stretch has
+    /// no piece.
     pieces: Vec<u32>,
     numbers: Vec<u32>,
     len: usize,

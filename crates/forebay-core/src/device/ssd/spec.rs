@@ -92,7 +92,7 @@ pub struct SsdSpec {
     pub write_ceiling: Ceiling,
     /// The overhead of a command before its data is transferred.
     pub overhead: Nanos,
-    /// How a write enters the buffer, if that takes additional time besides the link.
+    /// How a write enters the buffer, if that takes time in addition to the link's.
     pub entrance: Option<Entrance>,
     /// The capacity of the write buffer in bytes.
     pub write_buffer_bytes: u64,
@@ -175,7 +175,7 @@ impl SsdSpec {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// Names the first parameter that makes no sense.
+    /// Names the first invalid parameter.
     pub fn check(&self) -> Result<(), SpecError> {
         let refuse = |what: &str, got: String, expected: &str| {
             Err(SpecError(format!("{what}: got {got}, expected {expected}")))

@@ -16,8 +16,8 @@ use super::throttle::{Measure, Throttle};
 #[derive(Clone, Copy, Debug)]
 struct Spent {
     bucket: usize,
-    /// The tokens that a slice adds: exact for whole rates and slices of 100 ms, so that no rounding
-    /// moves a request to the next slice.
+    /// The tokens that a slice adds: exact for whole rates and slices of 100 ms, so that no
+    /// rounding moves a request to the next slice.
     per_slice: f64,
     tokens: f64,
 }

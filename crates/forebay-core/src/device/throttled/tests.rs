@@ -385,8 +385,8 @@ fn slices_release_their_requests_when_they_begin() {
     let all = reads(&[(5, 4 * KIB); 7]);
     let by_two = [0, 0, 100_000, 100_000, 200_000, 200_000, 300_000];
     assert_eq!(times_us(&sliced(vec![ops(20.0, 0.0)]), &all), by_two);
-    // A slice has 64 KiB. The third request waits for the next slice, and then for its own bytes to
-    // accumulate.
+    // A slice holds 64 KiB. The third request waits for the next slice, and then for its own bytes
+    // to accumulate.
     let by_bytes = times_us(&sliced(vec![bytes(0.625, 0.0)]), &reads(&[(5, 32 * KIB); 5]));
     assert_eq!(by_bytes, [0, 0, 150_000, 150_000, 250_000]);
 }

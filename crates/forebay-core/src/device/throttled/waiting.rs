@@ -41,8 +41,8 @@ impl<T> Waiting<T> {
         self.armed_ns[side]
     }
 
-    /// Removes and charges the next request whose release time is at most `until_ns`. Reads go
-    /// first at the same time.
+    /// Removes and charges the next request whose release time is at most `until_ns`. Of a read and
+    /// a write with the same release time, the read goes first.
     pub(super) fn pop(
         &mut self,
         releases: &mut Releases,

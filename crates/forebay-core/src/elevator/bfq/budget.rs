@@ -5,7 +5,8 @@ use crate::contract::Nanos;
 
 /// The maximum budget in bytes until the device's rate is known (16384 sectors).
 const FIRST_BUDGET_MAX: u64 = 16_384 * 512;
-/// A shorter turn does not allow estimating a rate; the queue counts as slow only if it seeks.
+/// The shortest turn from which a rate can be estimated. After a shorter one, the queue counts as
+/// slow only if it seeks.
 const SPAN_MIN: Nanos = Nanos::from_millis(1);
 /// Only in a longer turn does the rate show whether a queue is slow.
 const SLOW_SPAN_MIN: Nanos = Nanos::from_millis(20);

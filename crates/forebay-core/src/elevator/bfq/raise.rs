@@ -47,8 +47,8 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// Returns the burst of a stream that begins, if it belongs to one. A burst can only begin
-    /// while no other queue is busy.
+    /// Returns the burst of a stream that begins, if it belongs to one. A burst begins only while
+    /// no other queue is busy.
     pub(super) fn begins(&mut self, now: Nanos, is_alone: bool) -> Option<u32> {
         if self.streams == 0 && !is_alone {
             return None;
@@ -92,7 +92,7 @@ pub(super) struct Raised {
     /// Since when the queue has had requests, and the bytes dispatched since then.
     pub(super) busy_since: Nanos,
     pub(super) busy_bytes: u64,
-    /// If the queue becomes busy after this time, it has a steady rate.
+    /// A queue that becomes busy after this time has a low steady rate.
     steady_from: Nanos,
     /// Whether `steady_from` must be determined when the last request completes.
     looks: bool,

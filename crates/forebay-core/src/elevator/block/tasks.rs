@@ -6,8 +6,8 @@
 use super::*;
 
 impl<E: Elevator> BlockLayer<E> {
-    /// Submits the bios of `request` from byte `entered` on. If there is no free slot for a bio,
-    /// fails with the offset of that bio in the request.
+    /// Submits the bios of `request` starting at byte `entered`. If there is no free slot for a
+    /// bio, fails with the offset of that bio in the request.
     pub(super) fn go_on(
         &mut self,
         now: Nanos,
@@ -40,7 +40,7 @@ impl<E: Elevator> BlockLayer<E> {
         self.gate.sleep(request.stream, RequestKind::of(request.op, request.flags), first_tags);
     }
 
-    /// Wakes the tasks whose turn it is after a request of `kind` has left the queue.
+    /// Wakes the tasks that are due after a request of `kind` has left the queue.
     pub(super) fn wake_tasks(&mut self, now: Nanos, kind: RequestKind) {
         while let Some(stream) = self.gate.wake_throttled(now) {
             self.run_task(now, stream, u32::MAX);
@@ -99,7 +99,7 @@ impl<E: Elevator> BlockLayer<E> {
         (has_submitted, false)
     }
 
-    /// Registers a held request whose turn has come and returns its key.
+    /// Registers a held request whose turn has come, and returns the key of the request.
     fn turn(&mut self, now: Nanos, request: Request, bytes: Bytes) -> u32 {
         let client = self.clients.open(request, bytes);
         self.clients.held(client, now - request.at);

@@ -79,8 +79,8 @@ impl Cfq {
         free.map_or(own, |free| free as u32 + 1)
     }
 
-    /// Forgets `stream`, whose number is assigned to a new submitter. Its queue, if nobody else uses
-    /// it, loses the disk and its credit.
+    /// Forgets `stream`, whose number is assigned to a new submitter. If no other stream uses its
+    /// queue, the queue loses the disk and its credit.
     pub(super) fn detach(&mut self, stream: u32) {
         let Some(known) = self.streams.get_mut(stream as usize) else { return };
         let Some(place) = std::mem::take(known).queue else { return };

@@ -12,7 +12,7 @@ const KIND_SLICE_MIN: Nanos = Nanos::from_millis(2);
 
 impl Cfq {
     /// Returns the queue to serve now, which becomes the active one; `None` to wait for the active
-    /// one. Some queue must have requests.
+    /// one. At least one queue must have requests.
     #[inline]
     pub(super) fn select(&mut self, now: Nanos) -> Option<u32> {
         let mut close = None;
@@ -67,8 +67,8 @@ impl Cfq {
         self.trees[self.serving as usize].first().map(|(_, place)| place)
     }
 
-    /// Switches to the kind whose first queue is due first. It gets a share of the target latency
-    /// that is proportional to its number of queues.
+    /// Switches to the kind of queues whose first queue is due first. This kind gets a share of the
+    /// target latency in proportion to its number of queues.
     fn choose_kind(&mut self, now: Nanos) {
         let due = |kind: &ServiceKind| self.trees[*kind as usize].first().map(|(key, _)| key);
         let first = ServiceKind::ALL.into_iter().filter(|kind| due(kind).is_some()).min_by_key(due);
@@ -160,7 +160,7 @@ impl Cfq {
         if seeks && self.serving == ServiceKind::SyncNoidle || !self.should_idle(active) {
             return true;
         }
-        // The request is as good as the expected one.
+        // The request is about as close as the expected one.
         place != ASYNC && self.idle_timer.is_some() && self.is_close(offset)
     }
 

@@ -26,10 +26,10 @@ impl ServiceKind {
         [ServiceKind::SyncIdle, ServiceKind::SyncNoidle, ServiceKind::Async];
 }
 
-/// The zero of keys, chosen such that negative offsets are possible.
+/// The zero of keys, chosen so that negative offsets are possible.
 const KEY_ZERO: u64 = 1 << 62;
 
-/// How far before the first key a queue is placed that is moved to the front.
+/// How far before the first key a queue that is moved to the front is placed.
 const FRONT: u64 = 1_000_000_000;
 
 /// The queues of one kind.

@@ -1,5 +1,5 @@
-//! Slices: how long a queue has the disk, when CFQ waits for a queue, and what it is charged at the
-//! end.
+//! Slices: how long a queue has the disk, when CFQ waits for a queue, and what a queue is charged
+//! at the end.
 
 use super::service_tree::ServiceKind;
 use super::stream_queue::Slice;
@@ -52,8 +52,8 @@ impl Cfq {
     /// Adds a queue to the tree of its kind. Its turn is later if there are more queues and if its
     /// slices are shorter than the longest.
     pub(super) fn place(&mut self, now: Nanos, place: u32) {
-        // A queue that enters does not count itself, so it precedes a queue whose slice has just
-        // ended.
+        // A queue that enters the tree is not included in the count, so it precedes a queue whose
+        // slice has just ended.
         let others = self.busy() as i64 - 1;
         self.displace(place);
         // The best priority has the longest slice. It is four steps away, and each step adds a
@@ -130,7 +130,7 @@ impl Cfq {
         }
     }
 
-    /// Returns whether to wait for a queue: it is sequential, or the last seeking one.
+    /// Returns whether to wait for a queue: whether it is sequential, or is the last seeking queue.
     #[inline]
     pub(super) fn should_idle(&self, place: u32) -> bool {
         let idle = self.config.slice_idle;

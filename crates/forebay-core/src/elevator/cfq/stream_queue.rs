@@ -10,8 +10,8 @@ use crate::elevator::seek_order::{BackSeek, SeekOrder};
 /// The state of a queue's current or last slice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slice {
-    /// Whether none of the queue's requests has completed since it was chosen. Its time does not
-    /// run until then.
+    /// Whether none of the queue's requests has completed since the queue was chosen. Its slice
+    /// does not run until then.
     pub(super) is_new: bool,
     pub(super) start: Nanos,
     pub(super) end: Nanos,

@@ -6,8 +6,8 @@
 //! stopped.
 //!
 //! A stream that keeps sending requests ahead of the head prevents a sweep from completing. As soon
-//! as that makes another request wait for long, sweeps are shortened: each kind has its own sweep,
-//! over half as many requests.
+//! as another request has waited for long because of this, sweeps are shortened: reads and writes
+//! get separate sweeps, each over half as many requests.
 
 use super::super::queue::{Queue, QueuedId};
 use super::{Forebay, READS, Side, WRITES};

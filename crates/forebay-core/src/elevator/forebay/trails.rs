@@ -79,8 +79,8 @@ impl std::ops::IndexMut<TrailId> for Trails {
 }
 
 impl Trail {
-    /// Returns how long to wait for the next request, which saves `saving` if the heads need not
-    /// come back for it later.
+    /// Returns how long to wait for the stream's next request. If the heads need not return for
+    /// that request later, this saves `saving`.
     pub(super) fn pause(&self, saving: Nanos) -> Pause {
         self.thinking.pause(saving, self.near)
     }

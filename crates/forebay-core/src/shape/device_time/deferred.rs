@@ -1,18 +1,18 @@
 //! The work that a drive defers.
 //!
-//! A drive with a write cache acknowledges writes before performing them, and the deferred writes then
-//! compete with promised reads. If a promised I/O is at the device much longer than estimated, the
-//! difference between cost and measured time of each unpromised write is *owed* from then on.
-//! Unpromised writes enter only when enough of this debt has been paid, which happens while the device
-//! is empty, and more slowly while it is not. The difference of promised writes is owed too, and all
-//! unpromised I/Os wait until it has been paid: without pauses, the drive would have to perform these
-//! writes while promised I/Os wait.
+//! A drive with a write cache acknowledges writes before performing them, and the deferred writes
+//! then compete with promised reads. If a promised I/O is at the device much longer than estimated,
+//! the difference between cost and measured time of each unpromised write is *owed* from then on.
+//! Unpromised writes enter only when enough of this debt has been paid, which happens while the
+//! device is empty, and more slowly while it is not. The difference of promised writes is owed too,
+//! and all unpromised I/Os wait until it has been paid: without pauses, the drive would have to
+//! perform these writes while promised I/Os wait.
 //!
-//! From the first I/O on, the whole difference is owed. While promised I/Os take as long as estimated,
-//! the share that is owed shrinks to zero within [`OWED_BOUNDS`](super::OWED_BOUNDS). If promised I/Os
-//! take too long at some share, the whole is owed again, and the share then shrinks only half as far
-//! before it shrinks more slowly, by 1 / [`CAREFUL`]. Otherwise, such a drive would fill its cache and
-//! then empty it again and again.
+//! From the first I/O on, the whole difference is owed. While promised I/Os take as long as
+//! estimated, the share that is owed shrinks to zero within [`OWED_BOUNDS`](super::OWED_BOUNDS). If
+//! promised I/Os take too long at some share, the whole is owed again, and the share then shrinks
+//! only half as far before it shrinks more slowly, by 1 / [`CAREFUL`]. Otherwise, such a drive
+//! would fill its cache and then empty it again and again.
 
 use super::{CAREFUL, DeviceTime, InDevice, PAID_BUSY, Share};
 use crate::contract::Nanos;
@@ -51,7 +51,7 @@ impl DeviceTime {
         self.has_deferred |= owed > Nanos::ZERO;
         self.owed += owed;
         if is_promised {
-            // Times vary: only what these writes take less on average is deferred.
+            // Times vary: defer only the time that these writes save on average.
             let paid = share.of(took - io.cost);
             self.owed = self.owed - paid;
             self.owed_promised = self.owed_promised + owed - paid;
@@ -61,7 +61,7 @@ impl DeviceTime {
     /// Records that a promised I/O took too long, or that the first I/O has completed.
     pub(super) fn disturb(&mut self, now: Nanos) {
         let share = self.disturbed.map_or(Share::ALL, |at| self.owed_share(now - at));
-        // Several in a row say no more than the first one.
+        // Several disturbances in a row carry no more information than the first one.
         if self.has_deferred && share.0 < Share::ALL.0 - Share::ALL.0 / CAREFUL {
             self.careful = share.half_way_to_all();
         }

@@ -1,7 +1,8 @@
 //! Measures whether a tenant receives its promised rate while its requests wait.
 //!
-//! While a request waits beyond the promise, the tenant must be served at least at the promised rate,
-//! by kept requests or others. Otherwise its promise is broken, even if all kept requests are in time.
+//! While a request waits beyond the promise, the tenant must be served at least at the promised
+//! rate, by kept requests or others. Otherwise its promise is broken, even if all kept requests are
+//! in time.
 //!
 //! A request that is too long for the bound can never be kept. While such a request waits, the
 //! tenant's rate is not judged.
@@ -14,9 +15,9 @@ use crate::rtt::{Rtt, SERVICE};
 pub(super) struct Received {
     /// Since when requests have been waiting, if the tenant's rate is judged.
     since: Option<Nanos>,
-    /// Whether requests wait, one of which is too long to be kept.
+    /// Whether requests wait and one of them is too long for the promise to cover it.
     has_long: bool,
-    /// How long requests have waited, without the time since `since`.
+    /// How long requests have waited in total, excluding the time since `since`.
     waited: Nanos,
     /// The units of the I/Os that were sent meanwhile, in thousandths.
     sent_milli: u64,
@@ -44,7 +45,7 @@ impl Received {
         (self.since, self.has_long) = (None, false);
     }
 
-    /// Records that an I/O of this many thousandths of a unit is sent.
+    /// Records that an I/O of `units_milli` thousandths of a unit is sent.
     #[inline]
     pub(super) fn sent(&mut self, units_milli: u64) {
         if self.since.is_some() {
@@ -56,7 +57,8 @@ impl Received {
         self.since.map_or(self.waited, |since| self.waited + (now - since))
     }
 
-    /// Returns the units that the promise owed to the tenant until `now`, and those that it received.
+    /// Returns the number of units that the promise owed the tenant until `now`, and the number
+    /// that the tenant received.
     pub(super) fn gauges(&self, now: Nanos, tenant: usize, rtt: &Rtt) -> [Gauge; 2] {
         let owed = self.waited(now).as_secs_f64() * rtt.rate_iops() as f64;
         let of = GaugeOf::Tenant(tenant as u32);

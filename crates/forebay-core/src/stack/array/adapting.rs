@@ -7,9 +7,9 @@ use super::{Array, Doing, DriveKind, KINDS, Level, Part, Task};
 use crate::adapt::{Class, Costs, First, Layout, Optimum, Rule, regret};
 use crate::contract::{Nanos, Op};
 
-/// The unused budget of switches stops growing after clients have moved this many bytes.
+/// The number of bytes moved by clients after which the unused budget of switches stops growing.
 const BURST_BYTES: u64 = 1 << 30;
-/// Maximum number of units that pay for their space with each request.
+/// The maximum number of units that are charged for their space with each request.
 const PAYING: u64 = 256;
 
 /// Chooses the levels of units. The layouts in `costs` are indexes into `levels`.
@@ -26,7 +26,7 @@ pub(super) struct Adapting {
     units: Box<dyn Units + Send>,
 }
 
-/// Periods, in each of which all units pay for the space that they occupy.
+/// The periods; in each of them, all units are charged for the space that they occupy.
 struct Ticks {
     period: Nanos,
     /// When the next pass over all units begins.
@@ -116,7 +116,7 @@ impl Adapting {
         Adapting { levels, costs, first, percent: 0, budget: 0, ticks: None, units }
     }
 
-    /// Returns by how many percent the costs paid exceed the optimum.
+    /// Returns the percentage by which the costs paid exceed the optimum.
     pub(super) fn regret_percent(&self) -> f64 {
         let Account { paid, optimum } = self.units.account();
         100.0 * regret(paid, optimum)
@@ -127,13 +127,14 @@ impl Adapting {
         Adapting { percent, ..self }
     }
 
-    /// Makes units pay for their space once per period.
+    /// Charges units for their space once per period.
     pub(super) fn charging(self, period: Nanos) -> Adapting {
         let period = period.max(Nanos(1));
         Adapting { ticks: Some(Ticks { period, due: period, next: None }), ..self }
     }
 
-    /// Returns which of `units` units pay now: a few with each request, until all have paid.
+    /// Returns which of `units` units are charged now: a few with each request, until all have been
+    /// charged.
     pub(super) fn paying(&mut self, now: Nanos, units: u64) -> Range<u64> {
         let Some(ticks) = &mut self.ticks else { return 0..0 };
         if ticks.next.is_none() && now >= ticks.due {
@@ -165,7 +166,7 @@ impl Adapting {
             (self.budget + self.percent.saturating_mul(bytes)).min(self.percent * BURST_BYTES);
     }
 
-    /// Returns whether a switch may move this many bytes, and if so, deducts them from the budget.
+    /// Returns whether a switch may move this many bytes. If so, deducts them from the budget.
     pub(super) fn may_move(&mut self, bytes: u64) -> bool {
         if self.percent == 0 {
             return true;
@@ -228,7 +229,8 @@ impl Array {
         to.is_some_and(|to| self.follow(self.jobs[key as usize].number, to, kind))
     }
 
-    /// Charges some units for their space, if that is configured; units that pay too much shrink.
+    /// Charges the next units for their space, if that is configured. Units whose charges are too
+    /// high shrink.
     pub(super) fn charge(&mut self, now: Nanos) {
         let units = self.table.units();
         let paying = self.adapting.as_mut().map_or(0..0, |adapting| adapting.paying(now, units));
@@ -244,8 +246,8 @@ impl Array {
         }
     }
 
-    /// Schedules a switch of a unit to another level if the limit permits it. Returns whether it
-    /// does.
+    /// Schedules a switch of a unit to another level if the limit permits the switch. Returns
+    /// whether it was scheduled.
     fn follow(&mut self, number: u64, to: Level, kind: DriveKind) -> bool {
         let bytes = to.roles(self.chunks()) as u64 * u64::from(self.geometry.chunk_bytes);
         let may = self.adapting.as_mut().is_some_and(|adapting| adapting.may_move(bytes));

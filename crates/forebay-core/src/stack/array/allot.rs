@@ -34,15 +34,15 @@ impl Array {
         Some(())
     }
 
-    /// Returns the place of a role that no drive can hold: lost by the drive that had it, or by a
-    /// missing drive.
+    /// Returns the place of a role that no drive can hold, which records the drive that lost the
+    /// role: the drive that held it, or a missing drive.
     pub(super) fn lost(&self, unit: &Unit, level: Level, role: usize) -> Place {
         let place = unit.places[role].lost();
         let missing = || self.drives.missing(unit, level, role, self.chunks());
         place.loser().or_else(missing).map_or(place, Place::lost_by)
     }
 
-    /// Returns whether a unit has lost a role that some drive could hold.
+    /// Returns whether a unit lacks a role that some drive could hold.
     pub(super) fn may_be_whole(&self, unit: &Unit) -> bool {
         let Some(level) = unit.level else { return false };
         let is_lost = |role: &usize| unit.places[*role].is_lost();
@@ -72,13 +72,12 @@ impl Array {
     }
 
     /// Returns whether there is space for a level on drives of a kind. Levels that take more space
-    /// than the leanest one need spare space.
+    /// than the leanest level also need spare space.
     pub(super) fn has_spare(&self, level: Level, kind: DriveKind) -> bool {
         !self.is_fat(level) || self.is_roomy(level, kind)
     }
 
-    /// Returns whether a unit of this level fits on the drives of a kind, and all of them have
-    /// space to spare.
+    /// Returns whether a unit of this level fits on drives of a kind that all have space to spare.
     pub(super) fn is_roomy(&self, level: Level, kind: DriveKind) -> bool {
         let spare = self.spare();
         self.drives.of(kind).count() >= level.width(self.chunks())
@@ -86,8 +85,8 @@ impl Array {
     }
 
     /// Returns the kind of drives for a new unit: the preferred kind, or the other kind if the
-    /// preferred one has no space to spare. If neither has, the preferred kind, unless only the
-    /// other one holds fewer units than it promises.
+    /// preferred one has no space to spare. If neither kind has, returns the preferred kind, unless
+    /// only the other kind holds fewer units than promised.
     pub(super) fn first_kind(&self, wanted: DriveKind, level: Level) -> DriveKind {
         let of_two = self.drives.ssds() != 0;
         if !of_two || self.is_roomy(level, wanted) {

@@ -28,7 +28,7 @@ const UNITS: u64 = 12;
 /// The duration of a step, in ns.
 const STEP: u64 = 1000;
 
-/// Fault rates: one in this many operations fails, none if 0. Also the number of requests after
+/// Fault rates: one in this many operations fails, or none if 0; and the number of requests after
 /// which a drive disappears.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {

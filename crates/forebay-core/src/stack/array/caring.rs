@@ -2,8 +2,8 @@
 //! and reads a whole volume on request.
 //!
 //! Several units are processed at a time if there are more drives than a unit spans, so that all
-//! drives take part and the time of a rebuild falls with their number. A drive then has about as
-//! much to do for a rebuild as in an array that is as wide as its units.
+//! drives take part and the time of a rebuild falls with their number. The load of a drive during a
+//! rebuild is then about the same as in an array that is as wide as its units.
 //!
 //! An array that *grows* has new drives, or larger ones. Roles move from full drives to empty ones,
 //! pass after pass, until all are about equally full; only then does the array provide more units,
@@ -32,11 +32,11 @@ pub(super) struct Care {
     next: u64,
     /// Whether maintenance is a check, which reads everything once.
     pub(super) scrubs: bool,
-    /// Whether a check continues after the rebuild that interrupted it.
+    /// Whether a check resumes after the rebuild that interrupted it.
     scrubs_next: bool,
     /// The maximum number of bytes of clients' data per second; 0 means no limit.
     pub(super) rate: u64,
-    /// The limit for checks, if there is another one for them.
+    /// The limit for checks, if it differs from that for other maintenance.
     pub(super) scrub_rate: Option<u64>,
     /// Whether the capacity is increased after roles have moved until drives are balanced. The
     /// value is the kind of new drives.
@@ -45,14 +45,14 @@ pub(super) struct Care {
     pub(super) retires: Option<u8>,
     /// Whether roles move from full drives to empty ones because a drive is new.
     pub(super) balances: bool,
-    /// Whether a role moved in this pass.
+    /// Whether maintenance has moved a role in this pass.
     has_moved: bool,
     /// Units with moved roles whose old cells may not be free yet.
     moved: Vec<u64>,
     /// Units being worked on, at most `window` at a time.
     under_way: BTreeSet<u64>,
     window: usize,
-    /// Whether these units are the last ones of the pass.
+    /// Whether the units in `under_way` are the last ones of the pass.
     is_last: bool,
     /// The announced work, its completed tenths, and the number of chunks rewritten before it.
     told: Option<(VolumeWork, u8, u64)>,
@@ -60,10 +60,11 @@ pub(super) struct Care {
     pub(super) checks: u64,
     /// The state at the end of the last pass; `None` before the first one.
     before: Option<Pass>,
-    /// Whether all passes have ended, and only records remain to be written.
+    /// Whether all passes have ended, so that only records remain to be written.
     records_only: bool,
-    /// The greatest number of free cells with which maintenance ended although drives lacked roles,
-    /// since it was last begun for a reason other than more space. `None` if it has not ended so.
+    /// The highest number of free cells when maintenance ended although roles were still missing,
+    /// since maintenance was last begun for a reason other than additional space. `None` if
+    /// maintenance has not ended in this way.
     gave_up: Option<u64>,
     /// Whether opening completes only after all maintenance is done.
     pub(super) waits: bool,
@@ -76,12 +77,11 @@ pub(super) struct Care {
 /// The state at the end of a pass, which the next pass is compared with.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
-    /// The number of roles that no drive has, or that should leave their drive.
+    /// The number of roles that no drive holds, or that must leave their drive.
     lacking: u64,
-    /// The number of roles that were restored, or moved if there are drives that roles should
-    /// leave.
+    /// The number of roles that were restored or, if drives are being emptied, moved.
     repaired: u64,
-    /// The number of cells available for them.
+    /// The number of cells available for missing roles.
     room: u64,
 }
 
@@ -105,8 +105,8 @@ impl Care {
         self.begin(now);
     }
 
-    /// Begins a check, which reads everything once, from the first unit on. With `rebuilds_first`,
-    /// units are restored before.
+    /// Begins a check, which reads everything once, starting with the first unit. With
+    /// `rebuilds_first`, units are restored first.
     pub(super) fn scrub(&mut self, now: Nanos, rate: u64, rebuilds_first: bool) {
         (self.scrubs, self.scrubs_next) = (!rebuilds_first, rebuilds_first);
         self.scrub_rate = Some(rate);
@@ -129,7 +129,8 @@ impl Care {
         self.told.map(|(work, ..)| (work, self.next))
     }
 
-    /// Records that a role of a unit has another cell. Only moves by maintenance itself count.
+    /// Records that a role of a unit has moved to another cell. Only moves by maintenance itself
+    /// are counted.
     pub(super) fn moved(&mut self, unit: u64) {
         if !self.under_way.contains(&unit) {
             return;
@@ -150,9 +151,9 @@ impl Care {
         (self.is_last, self.records_only) = (false, false);
     }
 
-    /// Lets a later request begin maintenance again, because drives had no space, unless a client
-    /// waits for its end. There is no timer: with one, a run would never end while there is no
-    /// space.
+    /// Allows a later request to restart maintenance that stopped because drives had no space,
+    /// unless a client waits for its end. There is no timer, because with a timer a run would never
+    /// end while there is no space.
     pub(super) fn postpone(&mut self, now: Nanos) {
         if !self.waits {
             self.retries_from.get_or_insert(now + CARE_PAUSE);
@@ -168,7 +169,7 @@ impl Care {
         std::mem::take(&mut self.waiters).into_iter().map(|(client, _)| client).collect()
     }
 
-    /// Begins maintenance again if it had no space and has waited long enough.
+    /// Restarts maintenance if it previously lacked space and has waited long enough.
     pub(super) fn retry(&mut self, now: Nanos) {
         if self.due.is_none() && self.retries_from.is_some_and(|from| from <= now) {
             self.begin(now);
@@ -195,8 +196,8 @@ impl Array {
         self
     }
 
-    /// Balances the drives and then increases the capacity to what fits on all of them. New drives
-    /// are of this kind.
+    /// Balances the drives, and then increases the capacity to the number of units that fit on all
+    /// of them. New drives are of this kind.
     pub fn growing(mut self, new: DriveKind) -> Array {
         self.care.grows = Some(new);
         self
@@ -315,8 +316,8 @@ impl Array {
         if std::mem::take(&mut self.care.scrubs) {
             self.care.checks += 1;
             self.tell_end();
-            // Records may be damaged, too, and a drive that lost them is noticed only when the
-            // array is opened without the others.
+            // Records may be damaged, too. A drive that lost records would otherwise be noticed
+            // only when the array is opened without the other drives.
             if !self.reads_only && self.is_fresh() {
                 self.renew_records();
             }
@@ -350,8 +351,8 @@ impl Array {
         self.commit(plan);
     }
 
-    /// Begins another pass, or postpones it, if it may achieve more than the last one, which ended
-    /// with `now`. Returns whether another pass has begun.
+    /// Begins another pass, or postpones it, if another pass may achieve more than the last one,
+    /// which ended with `now`. Returns whether another pass has begun.
     fn takes_another_pass(&mut self, now: Pass, time: Nanos) -> bool {
         // Roles that had no space, or whose unit was being changed, may be restored now.
         let is_better = |before: Pass| {
@@ -380,20 +381,20 @@ impl Array {
         let (leaving, staying): (Vec<usize>, Vec<usize>) =
             self.drives.present().partition(|lane| self.drives.is_leaving(*lane));
         let moving: u64 = leaving.into_iter().map(|lane| u64::from(self.named(lane))).sum();
-        // Moves that only balance drives are no progress here.
+        // Moves that only balance the drives do not count as progress here.
         let repaired = if moving > 0 { self.rewritten() } else { self.counts.repaired_roles };
         let lacking = self.room.lacking + moving;
         Pass { lacking, repaired, room: staying.into_iter().map(room).sum() }
     }
 
-    /// Begins maintenance again at the end of a round if roles that had no space may have some now.
+    /// Restarts maintenance at the end of a round if roles that lacked space may have space now.
     pub(super) fn resume_care(&mut self, now: Nanos) {
         let is_empty = |lane: usize| {
             self.drives.is_leaving(lane) && self.drives.free(lane) == self.drives.cells(lane)
         };
         let has_left = self.drives.has_leaving() && self.drives.present().any(is_empty);
         if has_left && self.care.due.is_none() && !self.full.is_full() {
-            // Clients have moved or discarded the last data of a drive that leaves.
+            // Clients have overwritten or discarded the last data on a drive that is leaving.
             return self.care.begin_again(now);
         }
         let Some(room) = self.care.gave_up else { return };
@@ -453,13 +454,15 @@ impl Array {
         self.care.grows.and_then(|_| self.outgrown()).map(|grown| grown.pages())
     }
 
-    /// Returns the geometry with as many units as fit, or `None` if these are fewer than now.
+    /// Returns the geometry with as many units as fit, or `None` if fewer units fit than the array
+    /// has now.
     fn outgrown(&self) -> Option<Geometry> {
         let (chunks, most) = (self.chunks(), self.geometry.units_max());
         self.geometry.grown(self.drives.units(self.promised_level(), chunks, most))
     }
 
-    /// Increases the capacity to the units that fit. The next record says so.
+    /// Increases the capacity to the number of units that fit. The next record contains the new
+    /// capacity.
     fn promise_more(&mut self) {
         if let Some(grown) = self.outgrown() {
             (self.geometry, self.log.owes) = (grown, true);

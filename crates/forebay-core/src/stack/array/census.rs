@@ -40,8 +40,8 @@ pub const LOST_LISTED: usize = 1000;
 pub struct LostUnit {
     /// The number of the unit.
     pub unit: u64,
-    /// The bytes, in order. If chunks have lost blocks at different places, a range may include
-    /// blocks that can be read.
+    /// The ranges of lost bytes, in order. If chunks have lost blocks at different places, a range
+    /// may include blocks that can be read.
     pub ranges: Vec<LostRange>,
     /// Numbers of the drives that are missing, or that lost their part of these bytes or of the
     /// data needed to reconstruct them.

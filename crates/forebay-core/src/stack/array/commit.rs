@@ -32,16 +32,16 @@ pub(super) struct Log {
     pub(super) epoch: u64,
     /// The number of the last durable record.
     pub(super) sequence: u64,
-    /// The checksum of that record.
+    /// The checksum of the last record.
     pub(super) sum: u64,
     /// The first record of the volume.
     pub(super) base: u64,
     /// The page of the table in the last durable record.
     pub(super) page: u64,
-    /// Whether something other than a unit has changed that a record must contain.
+    /// Whether something other than a unit has changed and must be recorded.
     pub(super) owes: bool,
-    /// The number of records to write until each page of the table is on as many drives as it
-    /// should be, because a drive that had some of them is gone.
+    /// The number of records to write until each page of the table is on the required number of
+    /// drives again, after a drive that had some of the pages has disappeared.
     pub(super) renews: u64,
     /// Whether records are on fewer drives than they should be, until `renews` is 0.
     pub(super) lacks: bool,
@@ -67,14 +67,14 @@ struct Round {
     page: u64,
     members: [u8; LANES_MAX as usize],
     units: u64,
-    /// Lanes to which the records must be written, or that failed to write them.
+    /// Lanes to which records must still be written, including those where writing failed.
     refused: Vec<usize>,
-    /// The lanes among these that had no space.
+    /// The lanes in `refused` that had no space.
     full: Vec<usize>,
     tries: u32,
 }
 
-/// Records that follow one another in the ring, in one buffer: one I/O writes them.
+/// Consecutive records in the ring, in one buffer, which are written with one I/O.
 #[derive(Clone, Copy)]
 struct Stretch {
     at: u64,
@@ -97,7 +97,7 @@ impl Log {
         self.since.filter(|_| self.round.is_none()).map(|since| since + AGE_MAX)
     }
 
-    /// Returns whether no further unit may change if this many have changed already.
+    /// Returns whether no further unit may change after this many changes.
     pub(super) fn is_full(&self, changed: usize) -> bool {
         changed >= CHANGED_MAX
     }
@@ -287,7 +287,8 @@ impl Array {
             return self.give_up(Fault::Gone, plan);
         }
         if let Some(round) = &mut self.log.round {
-            // Writes the records to all lanes again; those that have them get the same bytes.
+            // Write the records to all lanes again; lanes that already have them receive identical
+            // bytes.
             round.refused = lanes;
         }
         // The other drives were tried, too.
@@ -347,7 +348,7 @@ impl Array {
         }
     }
 
-    /// Stops the array because it cannot write records: nothing becomes durable any more.
+    /// Stops the array because it cannot write records. From then on, nothing can become durable.
     pub(super) fn give_up(&mut self, fault: Fault, plan: &mut Plan<'_>) {
         self.free_written_again(plan.slots);
         self.phase = Phase::Failed(fault);

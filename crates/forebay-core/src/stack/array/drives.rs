@@ -5,7 +5,7 @@ use super::{
 };
 use crate::contract::Nanos;
 
-/// A drive with more recent faults than this is no longer used.
+/// A drive with more than this many recent faults is no longer used.
 const FAULTS_MAX: u32 = 32;
 /// The time after which recent faults count half. A dying drive fails far more often than that, and
 /// a few bad sectors a year do not add up. (md decays the read errors of a drive at the same rate.)
@@ -27,7 +27,8 @@ pub(super) struct Drive {
     decayed: Nanos,
     /// The value of `Drives::lapses` at the last failed flush of this drive.
     lapse: u32,
-    /// Whether its data move to other drives, because it is being replaced or removed.
+    /// Whether the drive's data is moved to other drives, because the drive is being replaced or
+    /// removed.
     leaves: bool,
 }
 
@@ -46,8 +47,8 @@ pub(super) struct Drives {
     missing: [usize; KINDS.len()],
     /// Whether a role may go to a drive that lost a related role.
     pub(super) reckless: bool,
-    /// The number of drives whose cells are not promised, so that as many can fail and be restored
-    /// on the others.
+    /// The number of drives whose cells are excluded from the promised capacity, so that the data
+    /// of this many failed drives can be restored on the others.
     pub(super) spares: usize,
     /// The cells of each drive, by kind, that are reserved and not given to new roles.
     pub(super) reserves: [u32; KINDS.len()],
@@ -107,7 +108,7 @@ impl Drives {
         self.present().filter(move |lane| self.all[*lane].kind == kind)
     }
 
-    /// Returns the lane of a place, if its drive is present.
+    /// Returns the lane of a place, if the drive there is present.
     #[inline]
     pub(super) fn lane(&self, place: Place) -> Option<usize> {
         let (drive, _) = place.cell()?;
@@ -182,14 +183,15 @@ impl Drives {
         self.lapses
     }
 
-    /// Returns whether a place may have lost data that were written when `since` flushes had
-    /// failed, because its drive has failed a flush since.
+    /// Returns whether a place may have lost data written when `since` flushes had failed. This is
+    /// the case if a flush of its drive has failed since then.
     pub(super) fn has_lapsed(&self, place: Place, since: u32) -> bool {
         self.lane(place).is_some_and(|lane| self.all[lane].lapse > since)
     }
 
-    /// Returns the lanes of `copies` drives for the next records, different ones each turn. Drives
-    /// that leave get records only if too few others are left, because their copies do not last.
+    /// Returns the lanes of `copies` drives for the next records, different ones each time. Drives
+    /// that are leaving get records only if too few other drives are left, because their copies are
+    /// temporary.
     pub(super) fn recording(&self, turn: u64, copies: usize) -> Vec<usize> {
         let (leaving, staying): (Vec<usize>, Vec<usize>) =
             self.present().partition(|lane| self.all[*lane].leaves);
@@ -211,7 +213,7 @@ impl Drives {
         self.count_missing();
     }
 
-    /// Makes a drive a member at this place; 0 empties the place.
+    /// Makes the drive `number` the member at this index; 0 removes the member.
     pub(super) fn enlist(&mut self, place: usize, number: u8, kind: DriveKind) {
         self.members[place] = number;
         let is_ssd = number > 0 && kind == DriveKind::Ssd;
@@ -219,23 +221,23 @@ impl Drives {
         self.count_missing();
     }
 
-    /// Makes the data of a drive move to others.
+    /// Starts moving the data of a drive to other drives.
     pub(super) fn let_leave(&mut self, lane: usize) {
         self.all[lane].leaves = true;
     }
 
-    /// Stops using a drive whose data have moved to others.
+    /// Stops using a drive whose data has been moved to other drives.
     pub(super) fn dismiss(&mut self, lane: usize) {
         self.fail(lane);
         self.all[lane].leaves = false;
     }
 
-    /// Returns whether the data of a drive move to others.
+    /// Returns whether a drive's data is being moved to other drives.
     pub(super) fn is_leaving(&self, lane: usize) -> bool {
         self.all[lane].leaves
     }
 
-    /// Returns whether the data of any drive move to others.
+    /// Returns whether the data of any drive is being moved to other drives.
     pub(super) fn has_leaving(&self) -> bool {
         self.all.iter().any(|drive| drive.leaves)
     }
@@ -300,7 +302,7 @@ impl Drives {
         self.all[lane].space.free()
     }
 
-    /// Returns a missing drive of the array that a role may have been on, judging by the other
+    /// Returns a missing drive that may have held a role, inferred from the places of the other
     /// roles.
     pub(super) fn missing(
         &self,
@@ -368,7 +370,8 @@ impl Drives {
             beside |= u64::from(is_beside) << lane;
         }
         let rank = |lane: &usize| {
-            // Free cells count in steps, so that chance spreads units over drives.
+            // Count free cells in coarse steps, so that units are spread randomly over drives with
+            // about equal space.
             let room = self.free(*lane) / 16;
             let chance = crate::index::spread(number << 16 ^ (role as u64) << 8 ^ *lane as u64);
             (uses[*lane], beside >> lane & 1, std::cmp::Reverse(room), chance)
@@ -383,8 +386,8 @@ impl Drives {
             .min_by_key(|lane| (self.all[*lane].leaves, rank(lane)))
     }
 
-    /// Returns the lanes, one bit each, of drives that lost a role which must not be on the same
-    /// drive as this one. If such a drive held this role and failed, the unit would lack two roles
+    /// Returns the lanes, one bit each, of drives that lost a role that must not be on the same
+    /// drive as this role. If such a drive held this role and failed, the unit would lack two roles
     /// because of one drive.
     fn losers(&self, unit: &Unit, level: Level, role: usize, chunks: usize) -> u64 {
         let losers = level.apart(role, chunks).filter_map(|other| unit.places[other].loser());
@@ -404,13 +407,13 @@ impl Drives {
         level.apart(role, chunks).any(|other| self.lane(unit.places[other]) == Some(lane))
     }
 
-    /// Returns a role of a unit on a drive that is far fuller than another one that could hold the
-    /// role, and the lane of the other.
+    /// Returns a role of a unit on a drive that is far fuller than another drive that could hold
+    /// the role, and the lane of that other drive.
     pub(super) fn roomier(&self, unit: &Unit, chunks: usize) -> Option<(usize, usize)> {
         self.roomier_by(unit, chunks, SLOPE)
     }
 
-    /// Does the same for a drive with over `slope` more free cells.
+    /// Like [`Drives::roomier`], for a lane with over `slope` more free cells.
     pub(super) fn roomier_by(
         &self,
         unit: &Unit,

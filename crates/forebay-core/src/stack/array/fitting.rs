@@ -3,8 +3,8 @@
 use super::{DriveKind, Drives, KINDS, Level, spare_cells};
 
 impl Drives {
-    /// Returns how many units of a level fit on all drives, leaving spare cells: at most
-    /// `units_max`.
+    /// Returns how many units of a level, at most `units_max`, fit on all drives when spare cells
+    /// are reserved.
     pub(super) fn units(&self, level: Level, chunks: usize, units_max: u64) -> u64 {
         let units = KINDS.map(|kind| self.units_of(kind, level, chunks, units_max));
         units.iter().sum::<u64>().min(units_max)
@@ -38,7 +38,7 @@ impl Drives {
         units_on(staying.map(|lane| self.cells(lane)), level, chunks, units_max)
     }
 
-    /// Returns the cells of all drives but the spare ones, which are the largest.
+    /// Returns the cells of all drives except the spare ones, which are the largest drives.
     pub(super) fn without_spares(
         &self,
         cells: impl Iterator<Item = u32>,
@@ -63,7 +63,8 @@ impl Drives {
     }
 }
 
-/// Returns the number of units of a level that fit on drives with these cells, leaving spare cells.
+/// Returns the number of units of a level that fit on drives with these cells when spare cells are
+/// reserved.
 pub(super) fn units_on(
     cells: impl Iterator<Item = u32>,
     level: Level,

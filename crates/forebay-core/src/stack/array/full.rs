@@ -1,7 +1,7 @@
 //! Drives without space: files on a file system that is full, or whose quota is exceeded.
 //!
-//! This is not a fault of the drive, and ends when someone frees space. Until then, writes and
-//! records wait and are retried, and reads continue. A client that has waited long enough gets an
+//! This is not a fault of the drive, and ends when space is freed. Until then, writes and records
+//! wait and are retried, and reads continue. A client that has waited long enough gets an
 //! out-of-space error. If there has been no space for that long, further clients get the error
 //! after the first attempt.
 
@@ -24,7 +24,7 @@ pub(super) struct Full {
     since: Option<Nanos>,
     /// When records were first refused, if none were accepted since.
     records_since: Option<Nanos>,
-    /// When all waiting jobs are retried.
+    /// When all waiting jobs are retried next.
     due: Option<Nanos>,
     /// Parts of writes that wait, by unit.
     parts: Vec<(u64, Part)>,
@@ -61,7 +61,7 @@ fn is_waited_out(since: &mut Option<Nanos>, now: Nanos) -> bool {
 
 impl Array {
     /// Called if a drive had no space for a write of a job: the job's clients wait for space,
-    /// unless they have waited long enough.
+    /// unless they have already waited long enough.
     pub(super) fn await_room_for(&mut self, key: u32, plan: &mut Plan<'_>) {
         let waited_out = is_waited_out(&mut self.full.since, plan.now);
         self.full.due.get_or_insert(plan.now + PAUSE);
@@ -78,8 +78,8 @@ impl Array {
         }
     }
 
-    /// Called if no drive has space for the records of a round: they are written later. Clients
-    /// that have waited long enough get an error.
+    /// Called if no drive has space for the records of a round. The records are written later, and
+    /// clients that have waited long enough get an error.
     pub(super) fn await_room_for_records(&mut self, plan: &mut Plan<'_>) {
         self.full.records = true;
         match is_waited_out(&mut self.full.records_since, plan.now) {
@@ -92,8 +92,8 @@ impl Array {
         }
     }
 
-    /// Called if a drive has no space for the records that opening writes again: it gets them
-    /// later, unless clients have waited long enough.
+    /// Called if a drive has no space for records that are rewritten on opening. The records are
+    /// written to it later, unless clients have waited long enough.
     pub(super) fn await_room_to_open(&mut self, plan: &mut Plan<'_>) {
         match is_waited_out(&mut self.full.records_since, plan.now) {
             true => self.give_up(Fault::Full, plan),
@@ -103,15 +103,14 @@ impl Array {
         }
     }
 
-    /// Schedules another attempt for records that wait for space, because a client requests
-    /// records.
+    /// Schedules another attempt to write records that wait for space, because a client needs them.
     pub(super) fn ask_for_records(&mut self, now: Nanos) {
         if self.full.records {
             self.full.due.get_or_insert(now + PAUSE);
         }
     }
 
-    /// Fails the writes that wait for space, because nothing can be written any more.
+    /// Fails the writes that wait for space, because nothing can be written from now on.
     pub(super) fn refuse_parts(&mut self, fault: Fault, plan: &mut Plan<'_>) {
         for (_, part) in std::mem::take(&mut self.full.parts) {
             plan.release(part.client, Err(fault));

@@ -13,13 +13,13 @@ pub(super) const BLOCK: u32 = 4096;
 pub(super) const RECORD: u32 = 8192;
 /// The size of a page of the table in bytes. Each record contains one page.
 pub(super) const PAGE: u32 = 4096;
-/// Maximum number of records of a round.
+/// Maximum number of records in a round.
 pub(super) const ROUND_MAX: u64 = 256;
 /// The factor by which the ring is larger than its pages need, so that an array can grow.
 const GROWTH: u64 = 2;
-/// Maximum number of drives of an array.
+/// Maximum number of drives in an array.
 pub(super) const LANES_MAX: u16 = 32;
-/// Maximum number of lanes of an open array: those of its drives, and of drives that have been
+/// Maximum number of lanes in an open array: those of its drives, and of drives that have been
 /// replaced or will be added.
 pub(super) const LANES_OPEN: usize = 64;
 
@@ -87,7 +87,8 @@ impl Geometry {
     }
 
     /// Returns the sizes of the largest array on sets of drives with these sizes, leaving spare
-    /// cells. Each unit is on drives of one set, which all count as much as the smallest one.
+    /// cells. Each unit is on drives of one set, and all drives of a set count as being as small as
+    /// the smallest one.
     pub fn fitting(sizes: Geometry, leanest: Level, sets: &[&[u64]]) -> Option<Geometry> {
         let of = |set: &[u64], less: u64| {
             let bytes = set.iter().min()?.checked_sub(less)?;
@@ -128,8 +129,9 @@ impl Geometry {
         with(fits).filter(|_| fits > 0)
     }
 
-    /// Returns the sizes of the largest array on these drives whose data still fit after `spares`
-    /// drives have failed, or `None` if there is none. The spare space is spread over all drives.
+    /// Returns the sizes of the largest array on these drives whose data still fits after `spares`
+    /// drives have failed, or `None` if there is no such array. The spare space is spread over all
+    /// drives.
     pub fn sparing(
         sizes: Geometry,
         leanest: Level,
@@ -142,9 +144,9 @@ impl Geometry {
         Some(Geometry { lanes: drives.len() as u16, ..fits })
     }
 
-    /// Returns the number of drives whose data fit on the others, as passed to
-    /// [`Geometry::sparing`]. It is derived from the cells of the promised units and those of each
-    /// drive, because it is stored nowhere.
+    /// Returns the number of drives whose data fits on the others, as passed to
+    /// [`Geometry::sparing`]. Because this number is not stored, it is derived from the cells of
+    /// the promised units and those of each drive.
     pub fn spares(&self, leanest: Level) -> u16 {
         let bare = bare_cells(self.cells);
         let roles = self.units * leanest.roles(self.chunks.into()) as u64;
@@ -242,7 +244,7 @@ impl Geometry {
         self.units * self.unit_bytes()
     }
 
-    /// Returns the greatest capacity whose records fit in the ring.
+    /// Returns the largest capacity whose records fit in the ring.
     pub fn capacity_max_bytes(&self) -> u64 {
         self.units_max() * self.unit_bytes()
     }

@@ -63,8 +63,8 @@ impl Array {
         self.hints.of(number).kind.unwrap_or_default()
     }
 
-    /// Returns the task that makes a unit follow its hint, unless it does already or there is no
-    /// spare space.
+    /// Returns the task that makes a unit follow its hint, unless the unit follows the hint already
+    /// or there is no spare space.
     pub(super) fn heed(&self, number: u64) -> Option<Task> {
         if self.hints.is_empty() {
             return None;

@@ -45,7 +45,8 @@ pub(super) struct Job {
     pub(super) read: Roles,
     /// Roles that could not be read.
     pub(super) bad: Roles,
-    /// Known checksums of roles that are read; with them, trailers need not be read.
+    /// Known checksums of roles to read. Roles with known checksums can be read without their
+    /// trailers.
     pub(super) sums: Vec<(usize, Sums)>,
     /// The buffer of each role: for the data read, or to be written.
     pub(super) bufs: [Buf; ROLES_MAX],
@@ -69,7 +70,7 @@ pub(super) struct Job {
     pub(super) lapses: [u32; ROLES_MAX],
     /// The content of each block, if complete chunks are not enough.
     pub(super) salvage: Option<Box<Salvage>>,
-    /// Whether a drive had no space for its write.
+    /// Whether a write failed because its drive had no space.
     pub(super) lacks_room: bool,
 }
 
@@ -132,8 +133,8 @@ impl Job {
         if is_promised { Flags::PROMISED } else { Flags::NONE }
     }
 
-    /// Computes which chunks the parts touch and which bytes of them, in multiples of `grain`, or
-    /// complete chunks if `whole`.
+    /// Computes which chunks the parts touch, and which bytes of these chunks, in multiples of
+    /// `grain`, or complete chunks if `whole`.
     pub(super) fn span(&mut self, chunk: u32, grain: u32, whole: bool) {
         let (mut lo, mut hi) = (chunk, 0);
         self.touched = 0;

@@ -29,7 +29,8 @@ impl Known {
         self.cells[Known::at(place)] = Some((place, sums));
     }
 
-    /// Returns the checksums of a cell with the content that the check in the place identifies.
+    /// Returns the checksums of a cell, provided that they belong to the content identified by the
+    /// place's check.
     pub(super) fn get(&self, place: Place) -> Option<Sums> {
         let (known, sums) = self.cells.get(Known::at(place))?.as_ref()?;
         (*known == place).then(|| Arc::clone(sums))

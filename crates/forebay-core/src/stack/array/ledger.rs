@@ -2,7 +2,8 @@
 //!
 //! A unit's cells are named by its durable state, by the states that will become durable (in the
 //! current round, or changed since), and by the jobs on the unit. A cell becomes free when none of
-//! them names it any more: whoever drops a name calls [`Array::release`], which checks for others.
+//! them names it any longer: whoever drops a name calls [`Array::release`], which checks for
+//! others.
 //!
 //! A failed flush removes names from the states that will become durable ([`super::suspects`]),
 //! while jobs that began with these names may still run. Such cells are *doubted*: they stay in use
@@ -13,8 +14,8 @@ use std::collections::BTreeMap;
 use super::{Array, Place, Unit};
 use crate::contract::{Fault, Outcome};
 
-/// By unit: cells that a failed flush removed from its state, which current jobs may not know
-/// about.
+/// By unit: cells that a failed flush removed from the unit's state. Current jobs may still refer
+/// to them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubted {
     units: BTreeMap<u64, Vec<Place>>,
@@ -41,7 +42,7 @@ impl Doubted {
 }
 
 impl Array {
-    /// Drops a state of a unit: frees its cells that no other state names.
+    /// Drops a state of a unit, and frees the cells that no other state uses.
     pub(super) fn release(&mut self, number: u64, dropped: &Unit) {
         let (table, round) = (self.table.get(number), self.round.get(&number));
         let newer = [round, self.changed.get(&number)].map(|it| it.copied());

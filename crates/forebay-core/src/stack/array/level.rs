@@ -5,7 +5,7 @@
 //! therefore the data chunks at any level, and a switch need not move them (section 4 of the
 //! paper).
 
-/// Maximum number of roles of a unit.
+/// Maximum number of roles in a unit.
 pub(super) const ROLES_MAX: usize = 16;
 
 /// A set of roles, one bit each.
@@ -112,7 +112,7 @@ impl Level {
         }
     }
 
-    /// Returns the data chunk that a role holds, or `None` if it is a parity.
+    /// Returns the data chunk that a role holds, or `None` for a parity.
     pub(super) fn chunk(self, role: usize, chunks: usize) -> Option<usize> {
         match self {
             Level::Striped { .. } => (role < chunks).then_some(role),

@@ -52,7 +52,7 @@ pub(super) enum Task {
     },
 }
 
-/// What the tasks of clients lock in a unit. All other tasks lock the entire unit.
+/// The granularity of locks for clients' tasks. All other tasks lock the entire unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grain {
     /// The entire unit, because its table entry may change.
@@ -121,7 +121,7 @@ impl Grain {
             return None;
         }
         let base = match self {
-            // A block is left out between chunks, so that no job combines parts of two chunks.
+            // Leave a block out between chunks, so that no job combines parts of two chunks.
             Grain::Bytes { .. } => chunk * (chunk_bytes / BLOCK + 1),
             _ => 0,
         };

@@ -35,7 +35,7 @@ impl Losses {
     }
 
     /// Returns a loss from before this array was opened, which must be reported to all streams
-    /// except `knows`.
+    /// except `knows`, which has been informed already.
     pub(super) fn owing(fault: Fault, knows: u32) -> Losses {
         Losses { count: 1, fault: Some(fault), told: BTreeMap::from([(knows, 1)]) }
     }
@@ -45,7 +45,7 @@ impl Losses {
         self.count
     }
 
-    /// Records that a stream has a new owner, who is treated as unaware of any loss.
+    /// Records that a stream has a new owner, who is assumed not to have been informed of any loss.
     pub(super) fn forget(&mut self, stream: u32) {
         self.told.remove(&stream);
     }

@@ -11,7 +11,7 @@ use super::{BLOCK, Geometry, Level, Roles, all, each};
 /// Replaces the checksum of a lost block in a trailer. (Another block has this checksum with a
 /// probability of 2^-64.)
 pub(super) const LOST_SUM: u64 = u64::MAX;
-/// Maximum number of blocks of a chunk.
+/// Maximum number of blocks in a chunk.
 const BLOCKS_MAX: usize = 256;
 /// The number of bits in the table that tell which blocks of chunks are lost.
 const STRETCHES: usize = 32;
@@ -93,7 +93,7 @@ impl Lost {
         Lost { roles: (word >> 16) as Roles, stretches: (word >> 32) as u32 }
     }
 
-    /// Returns the losses without those of these roles.
+    /// Returns these losses without the given roles.
     pub(super) fn without(self, roles: Roles) -> Lost {
         match self.roles & !roles {
             0 => Lost::NONE,
@@ -120,7 +120,7 @@ impl Lost {
         }
     }
 
-    /// Returns whether data are lost, and not only copies or parities.
+    /// Returns whether data chunks are lost, rather than only redundant copies or parities.
     pub(super) fn has_data(self, level: Level, chunks: usize) -> bool {
         let is_lost = |chunk| level.holders(chunk, chunks).all(|role| self.roles >> role & 1 == 1);
         self.stretches != 0 && each(all(chunks)).any(is_lost)

@@ -10,7 +10,7 @@ use crate::adapt::{Costs, DriveCosts, First, Rule};
 use crate::contract::{Fault, Nanos};
 
 impl Array {
-    /// Returns an open, empty array for a run whose data need not outlive it.
+    /// Returns an open, empty array for a run whose data need not survive the run.
     pub fn new(geometry: Geometry, first: Level) -> Array {
         let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
         Array { phase: Phase::Ready, ..Array::closed(geometry, first, &numbers, false) }
@@ -47,7 +47,7 @@ impl Array {
         self.costs[kind as usize]
     }
 
-    /// Makes levels follow the workload by `rule`. `costs` are those on each kind of drives, and
+    /// Makes levels adapt to the workload by `rule`. `costs` are the costs on each kind of drive;
     /// their layout `i` is `levels[i]`.
     pub fn adapting<R>(self, rule: R, costs: [Costs; 2], first: First, levels: Vec<Level>) -> Array
     where
@@ -75,7 +75,7 @@ impl Array {
         self
     }
 
-    /// Sets, by lane, which drives may join although no record names them. All others that no
+    /// Sets, by lane, which drives may join although no record names them. All other drives that no
     /// record names have left the array, even if their numbers are higher than those of all
     /// members.
     pub fn joined_by(mut self, joining: &[bool]) -> Array {
@@ -83,20 +83,20 @@ impl Array {
         self
     }
 
-    /// Sets the kinds of the drives, by lane. An array that is opened finds them in its records.
+    /// Sets the kinds of the drives, by lane. An array that is opened reads them from its records.
     pub fn with_kinds(mut self, kinds: &[DriveKind]) -> Array {
         self.drives.with_kinds(kinds);
         self
     }
 
-    /// Returns the number of drives whose data fit on the others if all of the promised capacity is
-    /// written.
+    /// Returns the number of drives that may fail while their data still fits on the other drives,
+    /// even if all of the promised capacity is written.
     pub fn spare_drives(&self) -> usize {
         self.drives.spares
     }
 
-    /// Returns how many drives' data currently fit on the others. This is less than
-    /// [`Array::spare_drives`] after drives have been removed.
+    /// Returns how many drives may currently fail while their data still fits on the others. This
+    /// is less than [`Array::spare_drives`] after drives have been removed.
     pub fn spare_room(&self) -> usize {
         let (level, chunks, units) = (self.promised_level(), self.chunks(), self.geometry.units);
         let missing: usize = KINDS.iter().map(|kind| self.drives.missing_of(*kind)).sum();
@@ -111,7 +111,7 @@ impl Array {
         (0..=self.drives.spares).rev().find(has_room).unwrap_or(0)
     }
 
-    /// Makes the array read-only: nothing at all is written to its drives.
+    /// Makes the array read-only: its drives are never written.
     pub fn reading(self) -> Array {
         Array { reads_only: true, ..self }
     }

@@ -16,7 +16,7 @@ pub(super) struct View {
     pub(super) usable: Roles,
     /// Roles that consist of zeros, which need not be read.
     pub(super) zero: Roles,
-    /// Which copy to read if there are several.
+    /// The copy to read if there are several.
     pub(super) copy: usize,
 }
 
@@ -54,8 +54,8 @@ impl View {
         Some(Needs { reads, method })
     }
 
-    /// Returns enough roles to reconstruct all others, preferring roles that consist of zeros, then
-    /// wanted ones.
+    /// Returns enough roles to reconstruct all others. Prefers roles that consist of zeros, then
+    /// wanted roles.
     fn survivors(self, wanted: Roles) -> Option<Roles> {
         if self.level.parities() == 0 {
             return None;
@@ -70,8 +70,8 @@ impl View {
         (chosen.count_ones() as usize == self.chunks).then_some(chosen)
     }
 
-    /// Returns what to read to write the data chunks `touched`, of which `covered` are written
-    /// completely. Returns `None` if too much is lost.
+    /// Returns what must be read in order to write the data chunks `touched`, of which `covered`
+    /// are written completely. Returns `None` if too much is lost.
     pub(super) fn to_write(self, touched: Roles, covered: Roles) -> Option<Needs> {
         if self.level.parities() == 0 {
             return self.to_read(touched & !covered);

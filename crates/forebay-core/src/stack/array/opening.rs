@@ -60,11 +60,11 @@ pub(super) struct Opening {
     heads: Heads,
     /// The sets of lanes, one bit each, that have records of the chain before its last round.
     spread: BTreeSet<u64>,
-    /// How often all records were read again.
+    /// How often all records were reread.
     rereads: u32,
     /// By lane: the number of failed reads of single records, consecutive and in total.
     unreadable: BTreeMap<Lane, (u32, u32)>,
-    /// Records that are written again: their positions and bytes.
+    /// Records that are being rewritten: their positions and bytes.
     written: Vec<(u64, Buf)>,
     /// Records for which a drive had no space: the drive's lane and the position.
     refused: Vec<(usize, u64)>,
@@ -85,7 +85,7 @@ enum Step {
 /// The kind of a read, in its token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// Part of a range, which is read to its end.
+    /// Part of a range of records that is read up to its end.
     Range = 0,
     /// A single record.
     Single = 1,
@@ -172,8 +172,8 @@ impl Array {
                 self.begin_walk(last, plan)
             }
             Step::Walk(walk) if walk.is_done() => self.settle(*walk, plan),
-            // A drive that had the only copy of some records has failed. Without it, an earlier
-            // record may be the last.
+            // The drive with the only copy of some records has failed. Without these, an earlier
+            // record may be the last one.
             Step::Walk(_) => {
                 opening.rereads += 1;
                 (opening.rereads <= REREADS_MAX).then_some(())?;
@@ -232,7 +232,8 @@ impl Array {
         }
     }
 
-    /// Decodes a record at a position of a buffer, if there is one, and keeps it or its head.
+    /// Decodes the record at a position of a buffer, if there is one, and keeps the record or its
+    /// head.
     fn record_read(&mut self, at: Bytes, lane: usize, plan: &mut Plan<'_>) {
         let mut bytes = vec![0; geometry::RECORD as usize];
         if !plan.slots.get(at.len(geometry::RECORD), &mut bytes) {
@@ -251,7 +252,7 @@ impl Array {
     fn settle(&mut self, walk: Walk, plan: &mut Plan<'_>) -> Option<()> {
         let newest = walk.newest.as_ref()?;
         self.adopt(newest);
-        // Too few of the current members may be left, because other drives have been replaced.
+        // Too few of the current members may remain if other drives have been replaced.
         let members = newest.drives.iter().filter(|number| **number > 0).count();
         self.has_enough(members).then_some(())?;
         self.geometry = self.geometry.grown(newest.volume_units)?;

@@ -67,14 +67,14 @@ impl Array {
         Ok(())
     }
 
-    /// Records that members have changed, in the next record, and makes roles move.
+    /// Schedules a record of the changed members, and starts to move roles accordingly.
     fn reshape(&mut self, now: Nanos) {
         self.log.owes = true;
         self.care.balances = true;
         self.care.rebuild(now);
     }
 
-    /// Makes roles move until all drives are about equally full, and then increases the capacity.
+    /// Moves roles until all drives are about equally full, and then increases the capacity.
     fn grow(&mut self) {
         // The kind matters only for new drives that are found when the array is opened.
         self.care.grows = Some(DriveKind::default());
@@ -91,8 +91,8 @@ impl Array {
         }
     }
 
-    /// Makes a drive leave if the others have space for all of the promised capacity. A missing
-    /// drive leaves at once.
+    /// Starts to remove a drive if the other drives have space for all of the promised capacity. A
+    /// missing drive is removed at once.
     fn retire(&mut self, member: u8) -> Result<(), String> {
         let refusal = |why| format!("drive {member} cannot be removed: {why}");
         self.removal(member).map_err(refusal)?;
@@ -202,7 +202,7 @@ impl Array {
         Ok(())
     }
 
-    /// Returns a role of a unit on a drive that leaves, and the lane that the role moves to.
+    /// Returns a role of a unit on a drive that is leaving, and the lane to which the role moves.
     pub(super) fn leaves(&self, at: u64, unit: &Unit, level: Level) -> Option<(usize, usize)> {
         if !self.drives.has_leaving() {
             return None;

@@ -28,7 +28,7 @@ impl Array {
         let job = &self.jobs[key as usize];
         let (zero, usable) = self.usable(&job.old, job.level, job.bad);
         let copy = (job.number as usize).wrapping_add(key as usize);
-        // Data that have been read are available even if their drive has failed since.
+        // Data that has been read remains available even if its drive has failed since.
         View { level: job.level, chunks: self.chunks(), usable: usable | job.read, zero, copy }
     }
 
@@ -137,7 +137,7 @@ impl Array {
         self.keep_whole(key, role, rotten + lost, slots)
     }
 
-    /// Frees data with wrong blocks. Returns whether there are none.
+    /// Frees data with wrong blocks. Returns whether all blocks were correct.
     fn keep_whole(&mut self, key: u32, role: usize, wrong: u64, slots: &mut dyn Slots) -> bool {
         if wrong > 0 {
             slots.free(self.jobs[key as usize].bufs[role]);

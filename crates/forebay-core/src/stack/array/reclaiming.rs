@@ -8,7 +8,7 @@
 //!
 //! Volumes that older versions filled may have no free cell at all. A fat unit then first gives up
 //! some copies, with a record, so that it can shrink into their cells. Until it has shrunk, it
-//! tolerates fewer failures. No other operation reduces the redundancy of a unit below its level.
+//! tolerates fewer failures. No other operation reduces a unit's redundancy below its level.
 
 use super::{Array, Doing, DriveKind, KINDS, Place, Task, Unit, each};
 use crate::contract::Fault;
@@ -16,9 +16,9 @@ use crate::stack::placed::Plan;
 
 /// Maximum number of units that shrink at a time: if no write waits, and if writes wait.
 const SHRINKS: [usize; 2] = [4, 16];
-/// Maximum number of fat units that are examined to find one that may shrink.
+/// The maximum number of fat units that are examined to find a unit that may shrink.
 const LOOK: usize = 64;
-/// The number of times that a write is tried before others wait behind it.
+/// How often a write is tried before other writes must wait behind it.
 const PATIENCE: u32 = 4;
 
 impl Array {
@@ -102,7 +102,7 @@ impl Array {
         self.room.looked = 0;
     }
 
-    /// Begins a write, or lets it wait behind others that have waited long.
+    /// Begins a write, or queues it behind writes that have waited for long.
     pub(super) fn ask_to_write(&mut self, key: u32, plan: &mut Plan<'_>) {
         let waits = |key: &u32| self.jobs[*key as usize].waits;
         if self.stalled.front().is_none_or(|first| waits(first) <= PATIENCE) {
@@ -145,7 +145,7 @@ impl Array {
     /// Tries all waiting jobs once more. Returns whether any of them continued.
     fn is_retried(&mut self, plan: &mut Plan<'_>) -> bool {
         let before = self.stalled.len();
-        // Here, the write that has waited longest does not hold up the others.
+        // Here, the write that has waited longest does not block the others.
         for key in 0..before {
             self.jobs[self.stalled[key] as usize].waits = 0;
         }
@@ -163,7 +163,7 @@ impl Array {
         if let Some(key) = switch {
             return self.shed(*key, plan);
         }
-        // Jobs that only restore data must not make others shrink or move.
+        // Jobs that only restore data must not cause units to shrink or move.
         let has_writes = keys.iter().any(|key| doing(self, *key) == Doing::Write);
         if has_writes && (self.shrink_any() || self.relieve()) {
             return;
@@ -177,7 +177,7 @@ impl Array {
         }
     }
 
-    /// Makes any fat unit shrink. Returns whether one can.
+    /// Makes a fat unit shrink. Returns whether there is a unit that can shrink.
     fn shrink_any(&mut self) -> bool {
         let fat = KINDS.into_iter().find_map(|kind| Some((self.next_fat(kind, usize::MAX)?, kind)));
         let Some((number, kind)) = fat else { return false };

@@ -11,7 +11,7 @@ use super::geometry::{BLOCK, Geometry, LANES_MAX, PAGE, RECORD, Update};
 use super::{Level, Unit, put_words, words};
 use crate::adapt::DriveCosts;
 
-/// How a label and a record begin, after their checksums.
+/// The first word of labels and records after their checksums.
 const LABEL: u64 = u64::from_le_bytes(*b"forebayL");
 const COMMIT: u64 = u64::from_le_bytes(*b"forebayR");
 /// The version of the format, and the oldest supported one. Labels of version 3 are like those of
@@ -28,7 +28,7 @@ const DRIVES: usize = LANES_MAX as usize / 8;
 /// The state of a drive within the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriveStage {
-    /// A record names the drive, unless another drive has replaced it since.
+    /// The drive is named in a record, unless another drive has replaced it since.
     Member,
     /// The drive will replace a missing one or enlarge the volume, but no record names it yet.
     Joining,
@@ -62,11 +62,11 @@ pub struct Label {
 /// The reason why a block is not a usable label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelError {
-    /// It does not begin like a label.
+    /// The block does not begin like a label.
     Absent,
-    /// It begins like a label, but its checksum or content is wrong.
+    /// The block begins like a label, but its checksum or content is invalid.
     Damaged,
-    /// It is intact, but this program does not support its version.
+    /// The label is intact, but this program does not support its version.
     Version(u64),
 }
 
@@ -76,7 +76,7 @@ impl Label {
     /// The version that this program writes.
     pub const VERSION: u64 = VERSION;
 
-    /// Returns the label as a block. The first word, for its checksum, is 0.
+    /// Returns the label as a block. The first word, which is reserved for the checksum, is 0.
     pub fn encode(&self) -> Vec<u8> {
         let Geometry {
             volume, lanes, chunk_bytes, chunks, copies_max, units, cells, update, ..
@@ -166,7 +166,7 @@ impl Label {
         self.geometry.cells_in(self.end_at(drive_bytes).unwrap_or(drive_bytes))
     }
 
-    /// Returns the label in the current version, if the drive keeps all of its cells then.
+    /// Returns the label in the current version, provided that the drive keeps all of its cells.
     pub fn converted(self, drive_bytes: u64) -> Label {
         let new = Label { version: VERSION, ..self };
         if new.cells_in(drive_bytes) == self.cells_in(drive_bytes) { new } else { self }
@@ -185,7 +185,7 @@ pub(super) struct Record {
     /// The number of the opening of the volume that wrote the record.
     pub(super) epoch: u64,
     pub(super) sequence: u64,
-    /// The first record whose page counts: before it, the table was empty.
+    /// The first record whose page is valid: before this record, the table was empty.
     pub(super) base: u64,
     /// The first record of the round. Only complete rounds count.
     pub(super) round: u64,
@@ -285,7 +285,7 @@ pub(super) fn trailer(volume: u64, unit: u64, what: usize, sums: &[u64]) -> Vec<
     bytes
 }
 
-/// Returns the checksums in a trailer, if it belongs to this content.
+/// Returns the checksums in a trailer, provided that the trailer belongs to this content.
 pub(super) fn sums(bytes: &[u8], volume: u64, unit: u64, what: usize) -> Option<Vec<u64>> {
     let all = words(bytes);
     let (head, sums) = all.split_at_checked(TRAILER_HEAD)?;

@@ -28,19 +28,19 @@ const RESERVE_MAX: u32 = 64;
 /// The fat units, and the cells in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Room {
-    /// By kind: the fat units.
+    /// The fat units of each kind of drive.
     pub(super) fat: [BTreeSet<u64>; KINDS.len()],
-    /// By kind: the fat unit to examine next.
+    /// The fat unit of each kind to examine next.
     pub(super) next: [u64; KINDS.len()],
     /// Units that are being shrunk.
     pub(super) shrinking: BTreeSet<u64>,
     /// Units that cannot shrink before the next round ends.
     pub(super) failed: BTreeSet<u64>,
     /// Units that did not shrink in the background. Until the next round ends, they shrink only if
-    /// nothing else makes space.
+    /// no other operation frees space.
     pub(super) refused: BTreeSet<u64>,
-    /// Units that must shrink even without the roles of missing drives, because nothing else makes
-    /// space.
+    /// Units that must shrink even without the roles of missing drives, because space cannot be
+    /// freed otherwise.
     pub(super) forced: BTreeSet<u64>,
     /// By lane: the number of cells that the newest states name.
     named: Vec<u32>,
@@ -61,7 +61,7 @@ pub(super) struct Room {
     /// The number of units that gave up copies to shrink.
     #[cfg(test)]
     pub(super) sheds: u64,
-    /// The number of times that no running job would have made space.
+    /// How often no running job would have freed space.
     #[cfg(test)]
     pub(super) blocked: u64,
 }

@@ -1,9 +1,9 @@
 //! Recovers what can still be read of a unit with too many bad chunks, block by block.
 //!
-//! A job that cannot get what it needs from whole chunks reads the cells of all roles, block by
-//! block if a drive fails to read a cell. Each block is reconstructed from the blocks at the same
-//! position of the other roles, so that a few bad blocks do not make whole chunks unreadable.
-//! Blocks that cannot be reconstructed are *lost*: reads of them fail, and the table records them
+//! A job that cannot read enough whole chunks reads the cells of all roles, block by block if a
+//! drive fails to read a cell. Each block is reconstructed from the blocks at the same position of
+//! the other roles, so that a few bad blocks do not make whole chunks unreadable. Blocks that
+//! cannot be reconstructed are *lost*: reads of them fail, and the table records them
 //! ([`super::lost`]).
 //!
 //! Nothing that may be useful later is discarded. A cell without bad blocks other than lost ones
@@ -25,8 +25,7 @@ const BLOCK_AT: u32 = 40;
 /// What is known about the blocks of a unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Salvage {
-    /// By role: blocks that cannot be read at present, because their drive is missing or fails to
-    /// read them.
+    /// By role: blocks that cannot be read now, because their drive is missing or reports errors.
     unread: [Blocks; ROLES_MAX],
     /// By role: blocks that differ from what was written.
     rotten: [Blocks; ROLES_MAX],
@@ -34,7 +33,7 @@ pub(super) struct Salvage {
     known: [Blocks; ROLES_MAX],
     /// By data chunk: blocks that cannot be reconstructed.
     lost: [Blocks; ROLES_MAX],
-    /// The roles whose bad blocks are the cause.
+    /// The roles whose bad blocks caused the losses.
     roles: Roles,
 }
 
@@ -71,8 +70,8 @@ impl Salvage {
 }
 
 impl Array {
-    /// Reads each block by itself, because whole chunks do not provide what a job needs. Fails the
-    /// job if no present drive has more.
+    /// Reads each block individually, because whole chunks do not provide enough for a job. Fails
+    /// the job if no present drive has further blocks.
     pub(super) fn begin_salvage(&mut self, key: u32, plan: &mut Plan<'_>) {
         let (job, chunk) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
         let is_there = |role: usize| self.drives.lane(job.old.places[role]).is_some();
@@ -94,8 +93,8 @@ impl Array {
         }
     }
 
-    /// Returns whether an I/O reads one block of a cell that could not be read as a whole. That
-    /// failure has already been counted.
+    /// Returns whether an I/O reads a single block of a cell that could not be read as a whole. The
+    /// failure to read the cell has already been counted.
     pub(super) fn is_of_block(token: u64) -> bool {
         token >> KIND == super::JOB && token >> BLOCK_AT & 0xFFFF != 0
     }
@@ -253,7 +252,7 @@ impl Array {
         salvage.map_or(Blocks::default(), |it| it.lost_of(level, role, self.chunks()))
     }
 
-    /// Returns what a unit has lost after a job that writes these roles.
+    /// Returns the losses of a unit after a job that writes these roles.
     pub(super) fn lost_after(&self, key: u32, writes: Roles) -> Lost {
         let (job, chunks) = (&self.jobs[key as usize], self.chunks());
         let level = job.level;
@@ -261,11 +260,11 @@ impl Array {
             return salvage.summary(level, writes, chunks, &self.geometry);
         }
         match job.doing {
-            // The write needed none of the other data.
+            // The write did not need any other data.
             Doing::Write if level.parities() == 0 => job.old.lost.without(writes),
             Doing::Write if job.method == Method::Modify => job.old.lost,
             Doing::Move { .. } => job.old.lost,
-            // All data have been read.
+            // All data has been read.
             _ => Lost::NONE,
         }
     }

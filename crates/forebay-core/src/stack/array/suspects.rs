@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Array, Doing, Job, Level, Place, Roles, Task, Unit, all};
 use crate::contract::Fault;
 
-/// Cells that units name although a drive may have lost their data.
+/// Cells that units refer to although a drive may have lost their data.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unsure {
     cells: BTreeSet<(u8, u32)>,
@@ -23,7 +23,7 @@ impl Unsure {
         place.cell().is_some_and(|cell| self.cells.contains(&cell))
     }
 
-    /// Removes a cell that nothing names any more.
+    /// Removes a cell that no unit refers to any longer.
     pub(super) fn forget(&mut self, place: Place) {
         if let Some(cell) = place.cell() {
             self.cells.remove(&cell);
@@ -31,7 +31,7 @@ impl Unsure {
     }
 }
 
-/// A drive that may have lost something.
+/// A drive that may have lost data.
 struct Suspect {
     number: u8,
     /// Whether the drive has disappeared, with all its data.
@@ -45,7 +45,7 @@ impl Suspect {
 }
 
 impl Array {
-    /// Returns whether a present drive certainly has the data of a place.
+    /// Returns whether the data of a place is certainly on a present drive.
     pub(super) fn is_sure(&self, place: Place) -> bool {
         self.drives.lane(place).is_some() && !self.unsure.has(place)
     }
@@ -56,9 +56,9 @@ impl Array {
             || unit.places.iter().any(|place| self.unsure.has(*place))
     }
 
-    /// Returns whether a change may take effect: everything that was certainly readable before
-    /// still is, and so is what the change wrote. (Lost roles and unsure roles together may be more
-    /// than the level tolerates.)
+    /// Returns whether a change may take effect: all data that was certainly readable before still
+    /// is, and so is the data that the change wrote. (Lost roles and unsure roles together may be
+    /// more than the level tolerates.)
     pub(super) fn is_kept(&self, job: &Job, new: &Unit) -> bool {
         let (now, chunks) = (self.unit(job.number), self.chunks());
         let sure = |unit: &Unit| unit.told(chunks, |place| self.is_sure(place));
@@ -71,9 +71,10 @@ impl Array {
         (sure(&now) | written) & !sure(new) == 0 && (lost == 0 || is_kept_beside(new))
     }
 
-    /// Handles what a drive may have lost: everything written to it since the last round, or all of
-    /// its data if it is gone. Upcoming states no longer depend on that. If the other drives cannot
-    /// make up for it, the loss is reported to those who wait for the data to become durable.
+    /// Handles the possible loss of data on a drive: everything written to it since the last round,
+    /// or all of its data if it is gone. Upcoming states no longer depend on this data. If it
+    /// cannot be reconstructed from the other drives, the loss is reported to clients that wait for
+    /// the data to become durable.
     pub(super) fn suspect(&mut self, lane: usize, fault: Fault) {
         let is_gone = self.drives.present().all(|it| it != lane);
         let suspect = Suspect { number: self.drives.number(lane), is_gone };
@@ -116,7 +117,7 @@ impl Array {
         }
     }
 
-    /// Removes a place that may be lost from the upcoming states of a unit, unless one of them
+    /// Marks a place that may be lost as lost in the upcoming states of a unit, unless one of them
     /// needs it.
     fn doubt(&mut self, at: u64, place: Place, is_needed: bool) {
         if is_needed {

@@ -118,7 +118,7 @@ impl Array {
                 }
             }
             Doing::Repair { .. } => self.allot(number, &mut new, to, writes).is_some(),
-            // Drives that had space to spare when the job began may have none now.
+            // Drives that had spare space when the job began may have none now.
             _ => self.has_spare(to, new.kind) && self.allot(number, &mut new, to, writes).is_some(),
         };
         let waits = matches!(doing, Doing::Repair { .. }) || self.is_leaner(to, level);
@@ -135,7 +135,7 @@ impl Array {
             return self.finish(key, Ok(()), plan);
         }
         if to == level {
-            // Roles that no drive accepts stay where they were, because that drive may come back.
+            // Roles that no drive accepts keep their places, because a missing drive may return.
             for role in each(writes) {
                 if new.places[role].is_lost() {
                     new.places[role] = old.places[role];
@@ -155,7 +155,7 @@ impl Array {
         self.write_out(key, plan);
     }
 
-    /// Allocates a cell of a drive for a role. Returns whether there is one.
+    /// Allocates a cell on a drive for a role. Returns whether the drive had one.
     fn move_to(&mut self, number: u64, new: &mut Unit, role: usize, lane: usize) -> bool {
         let Some(place) = self.drives.take(lane) else { return false };
         new.places[role] = place;
@@ -170,9 +170,9 @@ impl Array {
         level.roles(self.chunks()) < than.roles(self.chunks())
     }
 
-    /// Returns a unit as a switch, a repair or a move will make it, and the roles that must be
-    /// written, which have no new cells yet. A unit that shrinks keeps its copies on the drives
-    /// with the most space, or with `on_fullest`, on the fullest ones.
+    /// Returns the state of a unit after a switch, a repair or a move, and the roles that must be
+    /// written, to which no new cells have been assigned yet. A unit that shrinks keeps its copies
+    /// on the drives with the most space, or with `on_fullest`, on the fullest ones.
     pub(super) fn remade(&self, key: u32, on_fullest: bool) -> (Unit, Roles) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
@@ -205,7 +205,7 @@ impl Array {
             };
             if is_wanted {
                 writes |= 1 << role;
-                // A drive that is present keeps its role, so that no other role is placed on it.
+                // Keep the role's drive if it is present, so that no other role is placed there.
                 let keeps_drive = self.is_fresh() && self.drives.lane(place).is_some();
                 if !keeps_drive {
                     new.places[role] = Place::LOST;
@@ -271,7 +271,8 @@ impl Array {
         zeros.into_iter().for_each(|buf| plan.slots.free(buf));
     }
 
-    /// Returns the unit at its new level with the places that it keeps; all others are zeros.
+    /// Returns the unit at its new level. Roles that keep their places keep their data; all others
+    /// are zeros.
     fn moved(&self, old: &Unit, from: Level, to: Level, on_fullest: bool) -> Unit {
         let chunks = self.chunks();
         let mut new = Unit { level: Some(to), ..Unit::EMPTY };

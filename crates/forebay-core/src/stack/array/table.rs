@@ -75,7 +75,7 @@ impl Table {
         first..(first + self.a_page as u64).min(self.units())
     }
 
-    /// Writes a page as bytes, with later states of some units.
+    /// Writes a page as bytes, using the later states of some units.
     pub(super) fn write_page(&self, page: u64, later: impl Fn(u64) -> Option<Unit>, to: &mut [u8]) {
         let mut words = vec![0; self.stride];
         let bytes = 8 * self.stride;

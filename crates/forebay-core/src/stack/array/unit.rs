@@ -17,10 +17,10 @@ pub(super) const DRIVE_MAX: u8 = 254;
 impl Place {
     /// A role that was never written: zeros, without a cell.
     pub(super) const ZERO: Place = Place(0);
-    /// A role that no drive has.
+    /// A role that is not on any drive.
     pub(super) const LOST: Place = Place(255 << 56);
 
-    /// Returns the place as lost by its drive.
+    /// Returns the place as lost, with the drive that lost it.
     pub(super) fn lost(self) -> Place {
         match self.cell() {
             Some((drive, _)) => Place::lost_by(drive),
@@ -116,7 +116,7 @@ impl Unit {
         beside.told(chunks, |place| !place.is_lost() && holds(place))
     }
 
-    /// Returns the number of words that the unit needs in the table: all later words are 0.
+    /// Returns the number of words that the unit needs in the table; all further words are 0.
     pub(super) fn words(&self) -> usize {
         let last = self.places.iter().rposition(|place| *place != Place::ZERO);
         last.map_or(1, |role| role + 2)

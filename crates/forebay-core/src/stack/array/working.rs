@@ -54,7 +54,8 @@ impl Array {
         job.hi - job.lo + trailer
     }
 
-    /// Returns the roles of a unit that are zeros, and those that can be read, including zeros.
+    /// Returns the roles of a unit that consist of zeros, and all roles that can be read, including
+    /// these.
     pub(super) fn usable(&self, unit: &Unit, level: Level, bad: Roles) -> (Roles, Roles) {
         let (mut zero, mut usable) = (0, 0);
         for role in 0..level.roles(self.chunks()) {
@@ -168,7 +169,7 @@ impl Array {
         self.release(number, old);
     }
 
-    /// Frees the new cells of a change that does not take effect.
+    /// Frees the new cells of a change that is abandoned.
     pub(super) fn revert(&mut self, old: &Unit, new: &Unit) {
         for place in new.places.into_iter().filter(|place| !old.names(*place)) {
             self.drives.give(place);

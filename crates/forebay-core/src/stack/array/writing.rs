@@ -64,8 +64,8 @@ impl Array {
         let writes = written(level, chunks, touched);
         let mut new = job.new;
         let room = self.allot(number, &mut new, level, writes).is_some();
-        // Whatever gets a new cell is written there in full. A role that no drive can hold is not
-        // written at all, so a degraded unit writes no more than it would with all its drives.
+        // A role that gets a new cell is written there completely. A role that no drive can hold is
+        // not written at all, so a degraded unit writes no more than it would with all its drives.
         let has_new_cell = |role: usize| {
             let [is, was] = [&new, &old].map(|unit| self.drives.lane(unit.places[role]));
             is.is_some() && was.is_none()
@@ -242,7 +242,8 @@ impl Array {
         Sealed { what, content: from, buf, sums, check }
     }
 
-    /// Handles the end of all writes of a job: roles that failed go to other cells, or are lost.
+    /// Handles the end of all writes of a job. Roles whose writes failed are written to other
+    /// cells, or are lost.
     pub(super) fn written(&mut self, key: u32, plan: &mut Plan<'_>) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
@@ -252,7 +253,7 @@ impl Array {
             let there = self.drives.lane(place).is_some();
             place.cell().is_some() && !there || self.drives.has_lapsed(place, job.lapses[*role])
         };
-        // Roles that an earlier attempt wrote count, too.
+        // Include roles that an earlier attempt wrote.
         let gone = each(job.given).filter(is_gone).fold(0, |roles: Roles, role| roles | 1 << role);
         let failed = job.failed | gone;
         let job = &mut self.jobs[key as usize];

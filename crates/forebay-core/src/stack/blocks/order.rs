@@ -58,8 +58,8 @@ pub(super) struct Order {
     /// All changes, sorted by length class, lane and first block, with the first block after each
     /// and its key.
     spans: BTreeSet<(u32, Lane, u64, u64, u32)>,
-    /// The number of changes per class. It keeps a long change from making the searches for short
-    /// ones look far back.
+    /// The number of changes per class. Thanks to this number, searches for short changes need not
+    /// look far back because of a long one.
     counts: BTreeMap<u32, u32>,
 }
 

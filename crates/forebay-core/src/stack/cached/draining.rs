@@ -1,5 +1,5 @@
 //! Draining a write-back cache, so that its flash can be removed: the disk receives all dirty
-//! blocks, and no block is cached any more.
+//! blocks, and no block is cached any longer.
 //!
 //! One pass over the frames evicts the blocks that were dirty when draining began, a few at a time.
 //! Blocks that are written later are evicted at once, and leave when the write has completed.
@@ -33,7 +33,7 @@ impl<C: Cache> Cached<C> {
             return;
         }
         let key = self.pending[held.at as usize].key;
-        // The frame may be out of use, and its last flash block used by another one.
+        // The frame may have been freed, and its last flash block may be used by another frame.
         if self.cache.peek(key) == Some(frame) {
             self.cache.remove(key);
             self.held[frame as usize].dirty = false;

@@ -61,7 +61,7 @@ impl<C: Cache> Cached<C> {
             self.flash_done(io, outcome, plan);
             return outcome;
         }
-        // The place remains valid until the disk has the data, and the write remains outstanding.
+        // The place remains valid until the data is on the disk, and the write remains outstanding.
         self.pending[at as usize].closed = true;
         self.stamp(key).pending += 1;
         let ((lane, offset), token) =

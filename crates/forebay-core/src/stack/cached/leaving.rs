@@ -1,5 +1,5 @@
-//! Evicted dirty blocks, which are read from the flash and written to the disk, or taken back if
-//! they are written again.
+//! Evicted dirty blocks: they are read from the flash and written to the disk, or return to the
+//! cache if they are written again.
 
 use super::{Cached, DESTAGE, DESTAGED, Held, KEY_BITS, Leaving, STEP_BITS};
 use crate::cache::{Cache, Frame};

@@ -30,12 +30,12 @@ pub(super) struct Survival {
     retired: u32,
 }
 
-/// What binds a cache that survives restarts to its flash.
+/// The properties that bind a persistent cache to its flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
     /// Distinguishes the flash from others of the same size; set by the user.
     pub id: u64,
-    /// What binds the flash to its disk.
+    /// The pairing of the flash with its disk.
     pub pairing: Pairing,
     /// The capacity of each disk in bytes; 0 if unknown.
     pub disk_bytes: u64,
@@ -156,7 +156,7 @@ impl<C: Cache> Cached<C> {
         true
     }
 
-    /// Frees places that only the log still names, because a place is needed.
+    /// Frees places that are only named in the log, because a place is needed.
     pub(super) fn free_retired(&mut self, plan: &mut Plan<'_>) {
         let Some(survival) = &self.survival else { return };
         if survival.retired > 0 || self.leaving.iter().any(|leaving| leaving.copied) {
@@ -252,7 +252,7 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Frees a place that no record names any more, unless it is in use again.
+    /// Frees a place that no record names any longer, unless it is in use again.
     fn unnamed(&mut self, at: u32) {
         let pending = &mut self.pending[at as usize];
         let left = self.leaving.iter().position(|it| it.held.at == at && it.copied);

@@ -34,7 +34,7 @@ impl<C: Cache> Cached<C> {
         self.waiting.entry((stamp_of(key), key)).or_default().push_back(io);
     }
 
-    /// Resumes writes that need not wait any more after a write to a block has completed. Blocks
+    /// Resumes writes that no longer need to wait after a write to a block has completed. Blocks
     /// that share a counter wait for each other.
     pub(super) fn resume(&mut self, key: u64, plan: &mut Plan<'_>) {
         let stamp = stamp_of(key);

@@ -46,7 +46,7 @@ impl Planned {
         Planned { owner, lane, op, offset, len, bytes, stream, flags, token: 0 }
     }
 
-    /// Returns the part of the I/O of `len` bytes from byte `skip` on.
+    /// Returns the part of the I/O of `len` bytes starting at byte `skip`.
     pub fn part(&self, skip: u32, len: u32) -> Planned {
         Planned { offset: self.offset + u64::from(skip), len, bytes: self.bytes.on(skip), ..*self }
     }
@@ -153,7 +153,8 @@ impl<'a> Plan<'a> {
         self.wanted.release(client, outcome, 0);
     }
 
-    /// Releases a hold of a client request, one of whose parts took `wait` since its admission.
+    /// Releases one hold of a client request. The part that held the request took `wait` since its
+    /// admission.
     pub fn release_after(&mut self, client: u32, wait: Nanos, outcome: Outcome) {
         let held = Nanos::ZERO;
         self.wanted.release_after(Release { client, wait, held, outcome, class: 0 });

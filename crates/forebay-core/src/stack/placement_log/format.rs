@@ -122,7 +122,7 @@ fn ring(places: u32) -> u64 {
 pub(crate) struct Name(u64);
 
 impl Name {
-    /// The place contains nothing that is needed.
+    /// The place contains no data that is needed.
     pub(crate) const NONE: Name = Name(0);
 
     /// Returns the name of a block with this key, which contains the disk's lane in the bits from
@@ -167,7 +167,7 @@ pub(super) fn put_labels(binding: &Binding, to: Bytes, slots: &mut dyn Slots) {
     }
 }
 
-/// The contents found in place of the labels.
+/// The contents found at the position of the labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Labelled {
     /// Zeros.
@@ -178,7 +178,7 @@ pub(super) enum Labelled {
     Otherwise,
 }
 
-/// Examines the labels at `from`. The first intact one counts.
+/// Examines the labels at `from`. The first intact label is used.
 pub(super) fn labelled(from: Bytes, slots: &dyn Slots) -> Labelled {
     let mut is_blank = true;
     for at in [from, from.on(BLOCK)] {
@@ -211,7 +211,7 @@ pub struct FlashLabel {
     pub is_confirmed: bool,
 }
 
-/// The contents found in place of a label.
+/// The contents found at the position of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelFound {
     /// No label of Forebay.
@@ -246,8 +246,8 @@ pub fn put_generation(bytes: &mut [u8], generation: u64, is_confirmed: bool) {
     }
 }
 
-/// The index of the word of a label with its generation; the next word tells whether the disk has
-/// that generation too.
+/// The index of the word of a label that contains the generation. The next word tells whether the
+/// disk has that generation too.
 const GENERATION: usize = 11;
 
 /// Returns the label in `bytes`, whose checksum without the first word is `sum`.

@@ -29,7 +29,7 @@ enum Step {
 #[derive(Clone, Debug)]
 pub(super) struct Opening {
     step: Step,
-    /// Whether there is a label, and whether its flash was used before.
+    /// Whether there is a label, and whether the flash has been used before.
     is_labelled: bool,
     is_begun: bool,
     found: Vec<RingContent>,
@@ -333,7 +333,8 @@ fn is_unfinished(found: RingContent, next: u64, ring: u64) -> bool {
     }
 }
 
-/// Returns whether there is a part of a record after `next`. If so, `next` was once durable.
+/// Returns whether part of a record after `next` was found, which means that `next` was once
+/// durable.
 fn is_beyond(found: RingContent, next: u64) -> bool {
     matches!(found, RingContent::Torn { newest, .. } if newest > next)
 }

@@ -32,14 +32,14 @@ pub(super) struct Copying {
     /// Whether each extent is waiting to be copied.
     waits: Vec<bool>,
     /// The current extent, the number of its bytes copied so far, and whether a client has written
-    /// to it meanwhile.
+    /// to the extent in the meantime.
     current: Option<(usize, u64, bool)>,
     /// The data of a piece that was read but not yet written.
     read: Option<Buf>,
 }
 
 impl Copying {
-    /// Creates the state for `count` extents, to be copied from the time `from` on.
+    /// Creates the state for `count` extents, whose copying begins at time `from`.
     pub(super) fn new(count: usize, from: Nanos, len_max: u32) -> Copying {
         Copying {
             from,
@@ -92,7 +92,7 @@ impl Copying {
         }
     }
 
-    /// Records that a client has written to an extent, which must be copied again.
+    /// Records that a client has written to an extent, so that it must be copied again.
     pub(super) fn void(&mut self, extent: usize) {
         match &mut self.current {
             Some((current, _, void)) if *current == extent => *void = true,

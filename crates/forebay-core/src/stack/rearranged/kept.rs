@@ -81,7 +81,7 @@ enum Phase {
     /// Flushing, because data found after a kill need not be durable.
     Settles,
     Open,
-    /// Flushing, after everything has been copied.
+    /// Flushing after everything has been copied.
     Flushes,
     WritesMarker,
     WritesRows,

@@ -8,14 +8,15 @@ use crate::contract::{BACKGROUND, Fault, Op, Outcome, Request, worst};
 use crate::stack::placed::{Diverted, Owner, Plan, Planned};
 
 impl<C: Choose> Tiers<C> {
-    /// Returns whether a completed I/O on a disk invalidates the data that the flash has of its
+    /// Returns whether a completed disk I/O invalidates the data that the flash holds for its
     /// range.
     pub(super) fn clears(&self, io: &Request) -> bool {
         match io.op {
             _ if io.len == 0 => false,
             // Moves invalidate the data themselves.
             Op::Write => io.stream != BACKGROUND,
-            // No other I/O may do so while a move writes to the disk. A trim need not take effect.
+            // A trim must not invalidate the data while a move writes to the disk, because a trim
+            // need not take effect.
             Op::Trim => !self.is_moving(io.lane, io.offset, io.len),
             _ => false,
         }

@@ -106,7 +106,7 @@ impl Migration {
         })
     }
 
-    /// Counts a client's use of a range. If it changes data, it makes moves of the range void.
+    /// Counts a client's use of a range. A change of data cancels moves of the range.
     pub(super) fn note(&mut self, disk: Lane, offset: u64, len: u32, changes: bool) {
         let extent = u64::from(self.config.extent_bytes);
         let end = offset.saturating_add(u64::from(len.max(1)));
@@ -137,8 +137,7 @@ impl Migration {
         self.moves.iter().any(|other| overlaps(other, disk, offset, len))
     }
 
-    /// Evaluates the counts if it is time to, and returns the next move if there is one and another
-    /// may begin.
+    /// Evaluates the counts if that is due. Returns the next move if there is one and it may begin.
     pub(super) fn next(&mut self, now: Nanos, free_bytes: u64, flash_bytes: u64) -> Option<Move> {
         if now >= self.next {
             self.next = now + self.config.period;
@@ -182,7 +181,8 @@ impl Migration {
         keep_first(&mut down, (wanted as usize).min(most), |&candidate| candidate);
         let gained = room + down.len() as u64;
         up.truncate(gained.min(most as u64) as usize);
-        // The plan is used from its end: first the extents that make space, then the hottest.
+        // The plan is used from its end: first the extents whose move frees space, then the hottest
+        // extents.
         self.plan.extend(up.iter().rev().map(|&(_, id)| (id, true)));
         self.plan.extend(down.iter().rev().map(|&(_, id)| (id, false)));
         self.extents.iter_mut().for_each(|extent| extent.heat /= 2);
@@ -207,8 +207,7 @@ impl Migration {
     }
 }
 
-/// Keeps the `count` elements that are first by `order`, and sorts them, without sorting the
-/// others.
+/// Keeps only the first `count` elements in the given order, and sorts them.
 fn keep_first<T, K: Ord>(all: &mut Vec<T>, count: usize, order: impl Fn(&T) -> K + Copy) {
     if count < all.len() {
         all.select_nth_unstable_by_key(count, order);

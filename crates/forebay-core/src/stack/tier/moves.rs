@@ -19,7 +19,7 @@ impl<C: Choose> Tiers<C> {
         {
             self.begin_move(next, plan);
         }
-        // The request must be counted last, because it makes moves void that have just begun.
+        // Count the request last, because it cancels moves that have just begun.
         if let Some(migration) = &mut self.migration
             && let Some(request) = request.filter(|request| request.len > 0)
         {

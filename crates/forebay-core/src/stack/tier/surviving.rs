@@ -116,7 +116,7 @@ impl<C: Choose> Tiers<C> {
         }
     }
 
-    /// Frees places that only the log still names.
+    /// Frees places that are only named in the log.
     pub(super) fn free_retired(&mut self, plan: &mut Plan<'_>) {
         if self.table.kept.as_ref().is_some_and(|kept| kept.retired > 0) {
             self.commit(plan);

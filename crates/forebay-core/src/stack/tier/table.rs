@@ -1,8 +1,8 @@
 //! The location table: which sectors of the disks are on the flash.
 //!
 //! A disk block of [`BLOCK`] bytes has a place on the flash from when any of its sectors is going
-//! to be written there. Each sector is on the flash from the completion of its write. The place is
-//! free again when none of its sectors is on the flash and no I/O to it is outstanding, so that a
+//! to be written there. Each sector is on the flash from the completion of its write. The place
+//! becomes free when none of its sectors is on the flash and no I/O to it is outstanding, so that a
 //! late I/O cannot reach the next block in the place. If the table has a log (`placement_log`), no
 //! record may name the place either.
 //!
@@ -78,7 +78,7 @@ pub(super) struct Table {
     places_at: u64,
     /// The log of the table, if it must survive a restart.
     pub(super) kept: Option<Box<TableLog>>,
-    /// For each slot, one more than the index of its entry, or 0. Only used with a log.
+    /// For each slot, the index of its entry plus one, or 0 if it has none. Used only with a log.
     holders: Vec<u32>,
 }
 
@@ -165,7 +165,7 @@ impl Table {
         self.entries[id as usize].sectors = sectors;
     }
 
-    /// Frees a slot that no record names any more, unless it is in use again.
+    /// Frees a slot that no record names any longer, unless it is in use again.
     pub(super) fn unnamed(&mut self, slot: u32) {
         if let Some(kept) = &mut self.kept
             && self.holders[slot as usize] == 0
@@ -217,7 +217,7 @@ impl Table {
         &mut self.regions[region(lane, offset / REGION)]
     }
 
-    /// Returns whether any block near a range may have a place on the flash.
+    /// Returns whether any block in or near a range may have a place on the flash.
     #[inline]
     fn may_be_placed(&self, lane: Lane, offset: u64, len: u32) -> bool {
         let last = offset.saturating_add(u64::from(len.max(1)) - 1) / REGION;
@@ -301,7 +301,8 @@ impl Table {
         id
     }
 
-    /// Records that an I/O to the places of a range begins. All its blocks must have places.
+    /// Records that an I/O to the places of a range begins. All blocks of the range must have
+    /// places.
     #[inline]
     pub(super) fn begin(&mut self, lane: Lane, offset: u64, len: u32) {
         for block in blocks(offset, len) {

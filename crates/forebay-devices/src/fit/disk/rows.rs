@@ -121,7 +121,7 @@ fn is_disk(rows: &Rows) -> Result<(), FitError> {
         return Err(FitError::TooLittle {
             what: "the sweep of a disk",
             got: format!("{:.0} random reads a second at queue depth {}", first.iops, first.depth),
-            expected: "no more than 600: a faster drive is solid-state, or its cache responded",
+            expected: "no more than 600: a faster drive is solid-state, or its cache answered",
         });
     }
     Ok(())

@@ -24,11 +24,11 @@ const MARGIN_TURNS_MAX: f64 = 0.5;
 const DEEPER_GAINS: f64 = 1.075;
 /// The largest number of places considered for a write cache.
 const PLACES_MAX: u32 = 4096;
-/// The number of places that the write caches of all measured disks but one stay below.
+/// The write caches of all measured disks but one have fewer places than this.
 const PLACES_USUAL: u32 = 512;
-/// The least number of data surfaces to assume.
+/// The smallest number of data surfaces to assume.
 const HEADS: u32 = 4;
-/// The number of places to assume if random writes do not show it.
+/// The number of places to assume if random writes do not reveal it.
 const PLACES_ASSUMED: u32 = 64;
 
 /// The current state of the fit.
@@ -98,7 +98,7 @@ impl<'a> Search<'a> {
         });
         self.notes
             .push(format!("the sweep does not show the rotational speed: {rpm} rpm is assumed"));
-        self.says("rpm", "assumed: usual for a disk this fast".to_string());
+        self.says("rpm", "assumed: usual for a disk of this speed".to_string());
         rpm
     }
 
@@ -130,7 +130,7 @@ impl<'a> Search<'a> {
         rows.iter().map(of).sum::<f64>() / rows.len().max(1) as f64
     }
 
-    /// Fits the average and the longest seek time to the mean and the 99th percentile at the least
+    /// Fits the average and the longest seek time to the mean and the 99th percentile at the lowest
     /// depth.
     pub(super) fn fit_seeks(&mut self) -> Result<(), FitError> {
         let Some(row) = self.rows.reads.first() else {
@@ -439,8 +439,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Fits the number of places in the write cache to the rate of the random writes `row`. Steps
-    /// with many places take long, so whether any number is sufficient is determined first.
+    /// Fits the number of places in the write cache to the rate of the random writes `row`.
+    /// Simulations with many places take long, so first check whether any number is sufficient.
     fn fit_places(&mut self, row: &SweepRow) {
         let is_large = self.is_slower(row, PLACES_USUAL);
         if is_large && self.is_slower(row, PLACES_MAX) {
@@ -486,8 +486,8 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// Returns the middle between the greatest and the least logarithm of the ratio of simulated to
-    /// measured rates.
+    /// Returns the middle between the largest and the smallest logarithm of the ratio of simulated
+    /// to measured rates.
     fn middle_excess(&self, rows: &[SweepRow]) -> f64 {
         let of = |row: &SweepRow| self.excess(std::slice::from_ref(row));
         let (low, high) = rows
@@ -497,8 +497,8 @@ impl<'a> Search<'a> {
         f64::midpoint(low, high)
     }
 
-    /// Fits the settle time of writes without a cache so that the greatest error of a rate is least over
-    /// all depths: the catch margin was fitted to reads alone.
+    /// Fits the settle time of writes without a cache so that the largest error of a rate is least
+    /// over all depths: the catch margin was fitted to reads alone.
     fn fit_settle(&mut self) {
         let rows = self.rows;
         let (mut low, mut high) = (0.0, self.turn_ms());

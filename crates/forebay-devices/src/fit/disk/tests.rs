@@ -13,7 +13,7 @@ fn known(rpm: f64, capacity_bytes: u64) -> DiskFacts {
 const GB_500: u64 = 500_107_862_016;
 
 /// Checks that the errors of all rows of one operation are within limits: the rates at every depth,
-/// the 99th percentiles from depth `p99_from` on.
+/// the 99th percentiles at depth `p99_from` and above.
 fn judge(checks: &[RowCheck], of: Op, iops_most: f64, p99_from: u32) {
     for check in checks.iter().filter(|check| check.measured.op == of) {
         let depth = check.measured.depth;
@@ -112,8 +112,8 @@ fn bundled_files_agree_with_measurements() {
     assert!(wrong.is_empty(), "devices/: expected\n{}", wrong.join("\n"));
 }
 
-/// Returns the lines in which a bundled file does not state the errors in `checks`, in its table and
-/// as its evidence.
+/// Returns the lines in which a bundled file does not state the errors in `checks`, in its table
+/// and as its evidence.
 fn misstated(name: &str, checks: &[RowCheck]) -> Vec<String> {
     let (_, text) = crate::BUNDLED.iter().find(|(stem, _)| *stem == name).unwrap();
     let percent = |share: f64| format!("{:+.1} %", 100.0 * share);
@@ -343,7 +343,8 @@ fn a_99th_percentile_shows_how_long_commands_are_passed_over() {
     judge(&fit.check(&all).unwrap(), Op::Read, 0.05, 1);
 }
 
-/// Writes without a cache have no margin of their own: the settle time balances the errors at all depths.
+/// Writes without a cache have no margin of their own: the settle time balances the errors at all
+/// depths.
 #[test]
 fn the_fit_predicts_uncached_writes_at_every_depth() {
     let mut rows = rows(&reads_of(HDD_500GB));

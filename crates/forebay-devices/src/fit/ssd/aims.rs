@@ -6,15 +6,16 @@ use forebay_core::{Nanos, Op};
 use crate::closed::Pause;
 use crate::fit::sweep::SweepRow;
 
-/// Rows are not fitted if a greater depth has a higher rate per outstanding I/O by more than this
-/// factor.
+/// A row is not fitted if a row at a greater depth has a rate per outstanding I/O that is higher by
+/// more than this factor.
 const FASTER: f64 = 1.03;
-/// Deeper rows whose rates are within this factor show only that the maximum is reached.
+/// If the rates of deeper rows are within this factor, they only show that the maximum has been
+/// reached.
 const SATURATED_ALIKE: f64 = 1.02;
 /// A 99th percentile is implausible if it exceeds the median by more than this multiple of the
 /// excess at a greater depth: waiting adds to the spread of latencies, and never removes it.
 const CALMER: f64 = 1.6;
-/// The least excess over the median, as a share of it, that a sweep measures reliably.
+/// The smallest excess over the median, as a share of the median, that a sweep measures reliably.
 const EXCESS_LEAST: f64 = 0.02;
 /// Latencies are narrow if their 99th percentile is less than this multiple of their median, which
 /// then is the drive's and not the tail's.
@@ -22,11 +23,11 @@ const NARROW: f64 = 1.3;
 /// The maximum pause of a benchmark host between I/Os, in us and as a share of the period.
 const GAP_MAX_US: f64 = 20.0;
 const GAP_MAX_SHARE: f64 = 0.2;
-/// A host that sleeps is slow in issuing an I/O and as slow in noticing its completion, of which only
-/// the first is outside of the measured latency.
+/// A host that sleeps is slow in issuing an I/O and as slow in noticing its completion, of which
+/// only the first is outside of the measured latency.
 const WAKE_TIMES: f64 = 2.0;
 const WAKE_MAX_SHARE: f64 = 0.25;
-/// The same if latencies are not narrow, so that the host's share of the period is uncertain.
+/// The same limit if latencies vary, so that the host's share of the period is uncertain.
 const UNSURE_TIMES: f64 = 0.5;
 const UNSURE_MAX_SHARE: f64 = 0.1;
 
@@ -35,10 +36,10 @@ const UNSURE_MAX_SHARE: f64 = 0.1;
 pub(super) struct Aims<'a> {
     /// The rows to fit, by depth. Implausible percentiles are left out.
     pub(super) rows: Vec<SweepRow>,
-    /// Depths between those rows, each with the expected excess of the 99th percentile over the mean,
-    /// in us.
+    /// Depths between those rows, each with the expected excess of the 99th percentile over the
+    /// mean, in us.
     pub(super) between: Vec<(u32, f64)>,
-    /// The row at the least depth that is fitted.
+    /// The row at the lowest depth that is fitted.
     pub(super) base: &'a SweepRow,
     pub(super) host: Pause,
 }
@@ -61,7 +62,8 @@ impl<'a> Aims<'a> {
     }
 }
 
-/// Returns the time between the issues of two consecutive I/Os in the same place of the queue, in us.
+/// Returns the time between the issues of two consecutive I/Os in the same place of the queue, in
+/// us.
 pub(super) fn period_us(row: &SweepRow) -> f64 {
     f64::from(row.depth) * 1e6 / row.iops
 }
@@ -105,8 +107,8 @@ fn between(rows: &[SweepRow], queue_depth: u16) -> Vec<(u32, f64)> {
     (1..within).flat_map(of_pair).collect()
 }
 
-/// Estimates the host's pause between I/Os and, if no row at depth 2 shows it, the time by which the
-/// host is late at depth 1 because it sleeps.
+/// Estimates the host's pause between I/Os and, if no row at depth 2 shows it, the time by which
+/// the host is late at depth 1 because it sleeps.
 fn host(rows: &[SweepRow], base: &SweepRow) -> Pause {
     let period = period_us(base);
     let is_narrow = |row: &SweepRow| {

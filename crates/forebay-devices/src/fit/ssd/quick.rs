@@ -9,7 +9,7 @@ use forebay_core::Op;
 use super::side::{CHANNEL_MB_PER_S, Side};
 use crate::random::Random;
 
-/// What a fit knows about the drive.
+/// The drive's properties that are known during a fit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) op: Op,
@@ -32,8 +32,8 @@ pub(super) struct Simulated {
 /// The data that a die reads or programs at once.
 const ROW_BYTES: u32 = 32 << 10;
 
-/// Events as pairs of a time and a second number, the earliest first. New events are later than most,
-/// so moving them up from the end is faster than a heap.
+/// Events as pairs of a time and a second number, the earliest first. New events are later than
+/// most, so moving them up from the end is faster than a heap.
 struct Agenda(VecDeque<(u64, u64)>);
 
 impl Agenda {
@@ -144,8 +144,8 @@ impl Run<'_> {
         Some((issued, seen))
     }
 
-    /// Returns when an I/O that is issued at `now` is ready, apart from passing the controller after
-    /// the flash.
+    /// Returns when an I/O that is issued at `now` is ready, apart from passing the controller
+    /// after the flash.
     fn serve(&mut self, now: u64) -> u64 {
         let begun = now.max(self.controller_free);
         if !self.side.behind {

@@ -1,5 +1,5 @@
-//! Fits the reads or the writes of a solid-state drive to a sweep, by searching with a simulation of
-//! the model.
+//! Fits the reads or the writes of a solid-state drive to a sweep, by searching with a simulation
+//! of the model.
 //!
 //! The maximum rate is a separate parameter. An I/O has one of two latencies, and occupies its die
 //! (or the entrance to the buffer) during only a part of it. Both latencies, their shares, the
@@ -31,7 +31,7 @@ const PRIOR: f64 = 0.6;
 /// If the last step in depth raises the rate by more than this share of the increase in depth, the
 /// rate has not reached its maximum.
 const SATURATED: f64 = 0.7;
-/// If a 99th percentile is more than this multiple of the median, slow I/Os may be few.
+/// If a 99th percentile is more than this multiple of the median, only few I/Os may be slow.
 const LONG_TAIL: f64 = 2.5;
 /// The shares of the first latency that the search starts with: the usual one, and that of drives
 /// with a long tail.
@@ -43,12 +43,12 @@ const COARSE_IOS: usize = 1_000;
 const FINE_IOS: usize = 3_500;
 /// The number of I/Os simulated in addition per I/O outstanding.
 const IOS_PER_DEPTH: usize = 30;
-/// The steps of the coarse search: of all starting points, and of the best of them.
+/// The numbers of steps of the coarse search: from every starting point, and from the best ones.
 const COARSE_STEPS: [u32; 2] = [10, 24];
 /// The number of starting points that the coarse search continues from.
 const COARSE_KEPT: usize = 8;
-/// The steps of the fine search: of the best solutions of the coarse one with their neighbors, and of
-/// the best of these.
+/// The steps of the fine search: of the best solutions of the coarse one with their neighbors, and
+/// of the best of these.
 const FINE_STEPS: [u32; 2] = [20, 60];
 /// The numbers of solutions that the fine search begins and continues from.
 const FINE_KEPT: [usize; 2] = [4, 2];
@@ -140,8 +140,8 @@ impl<'a> Search<'a> {
         answers
     }
 
-    /// Returns a search that uses only a few of the rows, including the first and the last, and fewer
-    /// I/Os.
+    /// Returns a search that uses only a few of the rows, including the first and the last, and
+    /// fewer I/Os.
     fn coarse(&self) -> Search<'a> {
         let last = self.aims.rows.len().saturating_sub(1);
         let some = last.min(COARSE_ROWS - 1);
@@ -151,7 +151,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the intervals between commands to try: the reciprocal of the highest rate and, if
-    /// the rate still rises at the greatest depth, shorter ones.
+    /// the rate still rises at the highest depth, shorter ones.
     fn intervals(&self) -> Vec<f64> {
         let most = self.aims.rows.iter().map(|row| row.iops).fold(0.0, f64::max);
         let rises = match self.aims.rows.as_slice() {
@@ -241,13 +241,13 @@ impl<'a> Search<'a> {
         cost
     }
 
-    /// Returns by how much the host is late at the least depth.
+    /// Returns by how much the host is late at the lowest depth.
     fn woken_us(&self) -> f64 {
         if self.aims.base.depth == 1 { self.aims.host.wake.0 as f64 / 1e3 } else { 0.0 }
     }
 
     /// Returns the distance from a typical solution, which has a dozen dies that are occupied half
-    /// of the time, and the median measured at the least depth.
+    /// of the time, and the median measured at the lowest depth.
     fn unusual(&self, side: &Side) -> f64 {
         let median = self.aims.base.p50_us.unwrap_or(side.modes_us[0]) - self.woken_us();
         let passing = if side.behind { side.interval_us } else { 0.0 };

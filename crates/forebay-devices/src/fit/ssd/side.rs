@@ -5,7 +5,7 @@ use crate::closed::Pause;
 /// The fitted parameters of one operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// The least interval between two commands, in us.
+    /// The shortest interval between two commands, in us.
     pub interval_us: f64,
     /// Whether the bottleneck is behind the flash rather than before it.
     pub behind: bool,
@@ -19,7 +19,7 @@ pub struct Side {
     pub lanes: u32,
     /// The host's pause between I/Os.
     pub host: Pause,
-    /// The least depth that was fitted.
+    /// The lowest depth that was fitted.
     pub depth_least: u32,
 }
 

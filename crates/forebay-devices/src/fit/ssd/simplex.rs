@@ -3,8 +3,8 @@
 /// Returns the smallest value found in `steps` steps from `from`, and where it was found.
 ///
 /// `value(at, limit)` is the value at a point. If that is `limit` or more, `value` may return any
-/// number from `limit` on, because only the comparison matters: this saves work, and does not change
-/// the result.
+/// number that is at least `limit`, because only the comparison matters: this saves work, and does
+/// not change the result.
 pub(super) fn minimize<const N: usize>(
     from: [f64; N],
     span: f64,

@@ -55,11 +55,11 @@ fn judged_sweep(some: &Sweep, all: Vec<SweepRow>) -> Vec<RowChecked> {
     check(&device, &sweep(all))
 }
 
-/// The greatest errors of rates and of 99th percentiles at depths that were not fitted.
+/// The largest errors of rates and of 99th percentiles at depths that were not fitted.
 const LIMITS: [f64; 2] = [0.10, 0.15];
 
-/// A row that does not meet [`LIMITS`]: its operation and depth, and the least and the greatest error
-/// of its 99th percentile.
+/// A row that does not meet [`LIMITS`]: its operation and depth, and the smallest and the largest
+/// error of its 99th percentile.
 type Missed = (Op, u32, [f64; 2]);
 
 /// Fits a drive to the rows at `depths`, and checks that all rows meet [`LIMITS`] except `missed`.
@@ -85,8 +85,9 @@ fn measured_meets(drive: &str, missed: &[Missed]) {
 
 #[test]
 fn the_fit_predicts_a_pm883_at_unseen_depths() {
-    // The 99th percentile of writes at depth 4 was measured as 1.6 times the median; it is 1.06 times
-    // at depth 2 and 1.04 times at depth 8. No other row has such a tail, so it is not fitted.
+    // The 99th percentile of writes at depth 4 was measured as 1.6 times the median; it is 1.06
+    // times at depth 2 and 1.04 times at depth 8. No other row has such a tail, so it is not
+    // fitted.
     measured_meets("samsung-pm883", &[(Op::Write, 4, [-0.40, -0.25])]);
 }
 
@@ -101,8 +102,8 @@ fn the_fit_predicts_a_dc500m_at_unseen_depths() {
     measured_meets("kingston-dc500m", &[]);
 }
 
-/// Without a row between 8 and 64, nothing shows the percentiles where the drive reaches its maximum
-/// rate.
+/// Without a row between 8 and 64, nothing shows the percentiles where the drive reaches its
+/// maximum rate.
 #[test]
 fn the_fit_predicts_reads_between_distant_depths() {
     meets("intel-d3-s4610", &rows("intel-d3-s4610", Op::Read, &[]), &[1, 8, 64], &[]);
@@ -134,8 +135,8 @@ fn synthetic_meets(name: &str, reads: Synthetic, writes: Synthetic) {
     meets(name, &all, &[1, 4, 32], &[]);
 }
 
-/// The drive behaves differently from the model: latencies are lognormal, and some writes are late by
-/// a millisecond without delaying those behind them.
+/// The drive behaves differently from the model: latencies are lognormal, and some writes are late
+/// by a millisecond without delaying those behind them.
 #[test]
 fn the_fit_predicts_a_synthetic_drive() {
     synthetic_meets("late writes", READS, Synthetic { stalled: 0.012, ..WRITES });

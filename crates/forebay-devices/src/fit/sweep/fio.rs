@@ -24,11 +24,11 @@ const OUTSTANDING: std::ops::RangeInclusive<f64> = 0.4..=1.6;
 /// The maximum plausible number of outstanding I/Os.
 const DEPTH_MAX: u32 = 4096;
 
-/// Mean read latencies below this, in us, come from memory rather than from a drive.
+/// Reads with a mean latency below this, in us, are served from memory rather than by a drive.
 const MEMORY_US: f64 = 3.0;
 
 /// A note on reads without an option that bypasses the page cache.
-const MAY_BE_BUFFERED: &str = "some jobs ran without direct=1, so that their reads may have come \
+const MAY_BE_BUFFERED: &str = "some jobs ran without direct=1, so their reads may have come \
     from memory (the page cache)";
 
 /// Parses the jobs of the file at `path`, grouped by those that ran at the same time. Adds to
@@ -270,7 +270,9 @@ impl<'a> Job<'a> {
         if self.is_buffered() {
             return Err("its I/Os came from memory (the page cache): set direct=1".to_string());
         }
-        let mode = self.mode().ok_or("neither its options nor the file's name show what it did")?;
+        let mode = self
+            .mode()
+            .ok_or("neither its options nor the file's name show which I/O it performed")?;
         let clones = self.clones()?;
         let depth = self.depth()?.saturating_mul(clones);
         if depth > DEPTH_MAX {
@@ -306,7 +308,8 @@ impl<'a> Job<'a> {
             || self.option("buffered").is_some_and(|text| text != "0")
     }
 
-    /// Returns whether the report lists the job's options, and none of them bypasses the page cache.
+    /// Returns whether the report lists the job's options, and none of them bypasses the page
+    /// cache.
     fn may_be_buffered(&self) -> bool {
         self.report.contains_key("job options") && !options::is_direct(|key| self.option(key))
     }

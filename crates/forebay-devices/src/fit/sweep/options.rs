@@ -1,7 +1,7 @@
 //! Options of fio that make a job measure something other than the drive under plain random or
 //! sequential I/O.
 
-/// An option, the values that have no effect, and the effect of other values.
+/// An option, the values for which it has no effect, and the effect of other values.
 type Altering = (&'static str, fn(&str) -> bool, &'static str);
 
 const THROTTLES: &str = "throttles it";

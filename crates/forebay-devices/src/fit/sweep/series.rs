@@ -1,5 +1,5 @@
-//! Reports that fio wrote while a run went on (`status-interval`). Each of them covers the time from
-//! the start of the run, so only the last one is the result of the run.
+//! Reports that fio wrote during a run (`status-interval`). Each of them covers the time from the
+//! start of the run, so only the last one is the result of the run.
 
 use serde_json::Value;
 

@@ -474,7 +474,7 @@ fn writes_without_direct_are_left_out_and_reads_have_a_note() {
     let (rows, notes) = rows_with("randwrite", r#", "ioengine": "psync""#);
     assert!(rows == 0 && notes.contains("without direct=1, its writes"), "{notes}");
     let (rows, notes) = rows_with("randread", r#", "ioengine": "psync""#);
-    assert!(rows == 1 && notes.contains("without direct=1, so that their reads may"), "{notes}");
+    assert!(rows == 1 && notes.contains("without direct=1, so their reads may"), "{notes}");
     for options in [
         r#", "direct": "1""#,
         r#", "buffered": "0""#,

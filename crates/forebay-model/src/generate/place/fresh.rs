@@ -9,7 +9,7 @@ use crate::ground::{BLOCK_BYTES, blocks};
 use crate::places::Nearby;
 use crate::trail::Trail;
 
-/// The penalties for ends of another operation or range.
+/// The penalties for ends that belong to another operation or range.
 const UNLIKE: MismatchPenalties =
     MismatchPenalties { op: WHOLE, octave: 0, range: WHOLE / 2 * 3, own: 0 };
 /// The maximum distance to search backwards for new blocks if the place is in use.
@@ -83,7 +83,7 @@ impl Placer {
         let mut address = begin + dice.below(((end - begin) / step).max(1)) * step + into;
         let (first, last) = blocks(address, len);
         if trail.ground.new_blocks(first, last) < last - first {
-            // Prefers new blocks in the same cell, and otherwise takes them anywhere.
+            // Prefer new blocks in the same cell, and otherwise use new blocks anywhere.
             let (low, high) = (begin / BLOCK_BYTES, end / BLOCK_BYTES + (last - first));
             let free = trail.ground.room(first, last - first, low, high);
             let free = free.or_else(|| trail.ground.room(low, last - first, 0, self.end_block()));

@@ -79,7 +79,7 @@ impl Placer {
         Some(DrawnPlace { address, len, from: None, area: trail.area, stream, stays: false })
     }
 
-    /// Returns how badly an earlier request matches. Stops computing as soon as this reaches
+    /// Returns how badly an earlier request matches. Stops as soon as the result cannot be below
     /// `least`.
     #[inline]
     fn unsuited(
@@ -154,7 +154,7 @@ impl Placer {
         if !again {
             return address;
         }
-        // Moves back, if this keeps it on used blocks.
+        // Move back if the request then stays on used blocks.
         let new = trail.new_blocks(address, len);
         let back = address.saturating_sub(new * BLOCK_BYTES);
         if new > 0 && trail.new_blocks(back, len) == 0 { back } else { address }

@@ -16,7 +16,7 @@ const UNLIKE: MismatchPenalties =
     MismatchPenalties { op: 2 * WHOLE, octave: WHOLE / 2, range: 4 * WHOLE, own: 2 * WHOLE };
 /// The maximum share of used blocks ahead of an end if new ones are wanted.
 const WRONG_MAX: f32 = 0.5;
-/// The key of a rank without an end, or of one that was examined.
+/// The key of a rank that has no end or whose end has already been examined.
 const NONE: i16 = i16::MAX;
 /// The maximum distance beyond used blocks to search for new ones, and the number of requests of
 /// the same length that should fit there.

@@ -74,48 +74,48 @@ def _found(
     asked: Asked, rows: list[Row], all_per_s: float, budgets: list[dict[str, Any]], block_kib: float
 ) -> Finding:
     if not rows:
-        said = ["No flash finds anything: no volume uses a block twice."]
+        said = ["Flash has no hits: no volume uses a block twice."]
         return Finding("Where flash pays", said, [], missing=asked.missing, of=_OF, heads=_HEADS)
     whole = rows[-1]
     half = next(row for row in rows if row["found_per_s"] >= whole["found_per_s"] / 2)
     first = rows[0]
     said = [
-        f"{size(half['all_gib'])} find {percent(half['found_per_s'] / whole['found_per_s'])} of all that flash can find; "
-        f"all of it takes {size(whole['all_gib'])}: {percent(whole['found_share'])} of {number(all_per_s)} blocks of "
+        f"{size(half['all_gib'])} of flash have {percent(half['found_per_s'] / whole['found_per_s'])} of the maximum of hits; "
+        f"the maximum requires {size(whole['all_gib'])}: {percent(whole['found_share'])} of {number(all_per_s)} blocks of "
         f"{block_kib:g} KiB a second.",
-        f"It pays most on volume {first['volume']}: {number(first['found_per_gib_s'])} blocks a second for each GiB of the first "
+        f"It pays most on volume {first['volume']}: {number(first['found_per_gib_s'])} hits a second for each GiB of the first "
         f"{size(first['its_gib'])}; the last step, on volume {whole['volume']}, gains {number(whole['found_per_gib_s'])} a second for each GiB.",
     ]
     said += [
-        f"With {size(of['budget_gib'])} {number(of['found_per_s'])} blocks a second are found, on "
+        f"With {size(of['budget_gib'])} of flash, {number(of['found_per_s'])} blocks a second are hits, on "
         f"{plural(len(of['volumes']), 'volume')}."
         for of in budgets
     ]
     points = [(row["all_gib"], row["found_per_s"]) for row in rows]
     step = max(1, len(points) // 400)
     curve = {
-        "title": "What a budget of flash finds",
-        "along": "flash in all",
+        "title": "Hits by budget of flash",
+        "along": "total flash",
         "along_unit": "gib",
-        "up": "blocks found a second",
+        "up": "hits per second",
         "points": [*points[:-1:step], points[-1]],
     }
     cautions = [
-        "Blocks are found as by LRU in flash of the volume's own; what a found block saves in time is the scheduler's and "
-        "the disk's (forebay.simulate with flash).",
+        "Hits are those of an LRU cache in flash of the volume's own; how much time a hit saves depends on the scheduler and "
+        "the disk (forebay.simulate with flash).",
     ]
     return Finding(
         "Where flash pays", said, rows, missing=asked.missing, cautions=cautions, of=_OF, heads=_HEADS, curve=curve, more={"budgets": budgets}
     )
 
 
-_OF = "Steps, that which finds most for its flash first"
+_OF = "Steps, the one with the most hits per GiB first"
 _HEADS = {
     "volume": "volume",
     "its_gib": "its flash",
-    "found_per_gib_s": "found/s a GiB",
-    "all_gib": "all flash",
-    "found_per_s": "found/s",
+    "found_per_gib_s": "hits/s per GiB",
+    "all_gib": "total flash",
+    "found_per_s": "hits/s",
     "found_share": "share",
 }
 

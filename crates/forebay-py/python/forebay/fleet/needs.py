@@ -71,7 +71,7 @@ def needs(
         "every_volume_iops": together["every_client_iops"],
         "shaped_iops": together["shaped_iops"],
     }
-    cautions = ["Intervals cannot tell of bursts rarer than the traces."]
+    cautions = ["Intervals do not include bursts that are too rare to appear in the traces."]
     finding = Finding("What the fleet needs", said, rows, missing=asked.missing, cautions=cautions, of="Each volume alone", heads=heads, more=whole)
     return finding.report(report)
 
@@ -99,7 +99,7 @@ def _headline(rows: list[Row], together: dict[str, Any], within: str, fraction: 
     each = promised("each volume's")
     shared, alone = together["every_client_iops"], together["sum_iops"]
     return (
-        f"On one server {shared:,} IOPS answer {each}; on servers of their own the "
+        f"On one server, {shared:,} IOPS answer {each}; on separate servers, the "
         f"{len(rows):,} volumes need {alone:,} in all, {number(alone / shared)} times as much."
     )
 
@@ -119,11 +119,11 @@ def _who_gets_less(
         low, high = together["merged_low_iops"], together["merged_high_iops"]
         interval = f" ({low:,} to {high:,} in {confidence * 100:g} % of resamples)"
     short = sorted(one for one in shares if one[0] < fraction - 1e-9)
-    said = f"{together['merged_iops']:,} IOPS{interval} answer {percent(fraction)} of all requests, whosever they are"
+    said = f"{together['merged_iops']:,} IOPS{interval} answer {percent(fraction)} of all requests, regardless of the volume"
     if not short:
         return [f"{said}."]
     verb = "gets" if len(short) == 1 else "get"
-    return [f"{said}; then {plural(len(short), 'volume')} {verb} less; volume {short[0][1]} gets least: {percent(short[0][0])}."]
+    return [f"{said}; then {plural(len(short), 'volume')} {verb} less, and volume {short[0][1]} the least: {percent(short[0][0])}."]
 
 
 def _most(rows: list[Row]) -> list[str]:
@@ -133,4 +133,4 @@ def _most(rows: list[Row]) -> list[str]:
         if 2 * so_far >= total:
             break
         so_far, count = so_far + row["alone_iops"], count + 1
-    return [f"Half of these {total:,} IOPS {'is' if count == 1 else 'are'} of {plural(count, 'volume')}."] if len(rows) > 1 else []
+    return [f"Half of these {total:,} IOPS {'is' if count == 1 else 'are'} for {plural(count, 'volume')}."] if len(rows) > 1 else []

@@ -72,14 +72,14 @@ def schedulers(
         "gain_high_share": "most gain",
         "names": "such as",
     }
-    cautions = [f"Simulated on a model of {device}, open replay, each volume alone on it."]
+    cautions = [f"Simulated on a model of {device}, open replay, with each volume alone on a device."]
     finding = Finding(
         "Which scheduler for which volumes",
         said,
         rows,
         missing=asked.missing,
         cautions=cautions,
-        of="Groups of volumes, that with most requests first",
+        of="Groups of volumes, the one with the most requests first",
         heads=heads,
         more={"device": device, "of_volume": chosen},
     )
@@ -89,12 +89,12 @@ def schedulers(
 def _headline(rows: list[Row], chosen: dict[str, str], baseline: str, stay: int) -> str:
     others = sorted({policy for policy in chosen.values() if policy != baseline})
     if not others:
-        return f"All of {plural(len(chosen), 'volume')} may keep {baseline}: no other scheduler gains anything without harm."
+        return f"All of {plural(len(chosen), 'volume')} may keep {baseline}: no other scheduler improves a figure without making another one worse."
     counts = [f"{sum(of == policy for of in chosen.values()):,} with {policy}" for policy in others]
     better = len(chosen) - stay
     return (
         f"{better:,} of {plural(len(chosen), 'volume')} {'does' if better == 1 else 'do'} better with another scheduler than "
-        f"{baseline}: {', '.join(counts)}. {stay:,} may keep {baseline}. They fall into {plural(len(rows), 'group')}."
+        f"{baseline}: {', '.join(counts)}. {stay:,} may keep {baseline}. The volumes form {plural(len(rows), 'group')}."
     )
 
 

@@ -24,7 +24,7 @@ _ALL_PAIRS = 160
 # If a pair saves less than this share, its bursts coincide and it should not share a server.
 _NEVER = 0.05
 
-_WINDOWED = "IOPS are those of windows, not of a promise in milliseconds: forebay.fleet.needs has these."
+_WINDOWED = "IOPS are those of whole windows; forebay.fleet.needs computes those of a promise in milliseconds."
 
 
 def together(
@@ -70,10 +70,10 @@ def together(
     rows = [row(pair, "together") for pair in chosen] + [row(pair, "never") for pair in worst[:200]]
     total, less = sum(alone.values()), sum(saved[pair] for pair in chosen)
     said = [
-        f"Of {plural(len(names), 'volume')}, {2 * len(chosen)} are to share in {plural(len(chosen), 'pair')}: that takes "
-        f"{number((total - less) * per_s)} IOPS where each alone takes {number(total * per_s)} in all, "
+        f"Of {plural(len(names), 'volume')}, {2 * len(chosen)} should share servers in {plural(len(chosen), 'pair')}: this requires "
+        f"{number((total - less) * per_s)} IOPS instead of {number(total * per_s)} on separate servers, "
         f"{percent(less / max(total, 1))} less.",
-        f"{len(worst):,} of the {plural(len(pairs), 'pair')} that were looked at should never share: together they need what "
+        f"{len(worst):,} of the {plural(len(pairs), 'pair')} that were examined should never share: together they need as much as "
         f"both need alone, within {_NEVER * 100:g} %.",
         _how(len(names), fraction, window_ms),
     ]
@@ -86,15 +86,15 @@ def together(
         "saving_share": "saved share",
     }
     more = {"volumes": len(names), "pairs": len(pairs), "alone_iops": total * per_s, "saved_iops": less * per_s}
-    finding = Finding("Which volumes to put together", said, rows, missing=missing, cautions=[_WINDOWED], of="Pairs", heads=heads, more=more)
+    finding = Finding("Which volumes should share a server", said, rows, missing=missing, cautions=[_WINDOWED], of="Pairs", heads=heads, more=more)
     return finding.report(report)
 
 
 def _how(volumes: int, fraction: float, window_ms: float) -> str:
     best = "no other choice of pairs saves more" if volumes <= _EXACT else "another choice of pairs may save a little more"
     return (
-        f"{fraction * 100:g} % of each volume's requests find room in their window of {window_ms:g} ms; nothing waits for the "
-        f"next window. Of pairs that were looked at, {best}."
+        f"{fraction * 100:g} % of each volume's requests are served within their window of {window_ms:g} ms; none waits for the "
+        f"next window. Among the pairs that were examined, {best}."
     )
 
 

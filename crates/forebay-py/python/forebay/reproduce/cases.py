@@ -37,7 +37,7 @@ _DIGESTS: dict[Path, str] = {}
 
 
 class OutOfTime(Exception):
-    """The permitted time is over; completed cases are stored."""
+    """The time limit has expired; completed cases are stored."""
 
 
 def grid(function: Callable[[T], U], cases: Sequence[T], processes: int) -> list[U]:

@@ -1,4 +1,4 @@
-"""The claims of a paper, and its figures beside ours."""
+"""The claims of a paper, and its figures next to ours."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Row:
-    """A figure of the paper beside ours."""
+    """A figure of the paper and our figure."""
 
     claim: Claim
     #: The trace, the replay mode and the load.

@@ -24,23 +24,23 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Parses the command-line options."""
     parser = argparse.ArgumentParser(
         prog="python -m forebay.reproduce",
-        description="The papers' tables and claims, ours beside theirs. Ends with 1 where a figure or a verdict is "
-        "no longer what is committed, with 3 where the time was over.",
+        description="Reproduces the papers' tables and claims, and compares our results with theirs. The exit status is "
+        "1 if a figure or a verdict differs from the committed one, and 3 if the time was over.",
     )
-    parser.add_argument("paper", type=Path, nargs="?", help="a paper's folder, as papers/bid; without it all five")
-    parser.add_argument("--short", action="store_true", help="the bundled trace alone")
-    parser.add_argument("--full", action="store_true", help="nothing scaled down, where something is")
-    parser.add_argument("--check", action="store_true", help="write nothing, compare with what is committed")
-    parser.add_argument("--strict", action="store_true", help="end with 1 for every claim that is not borne out, too")
-    parser.add_argument("--minutes", type=float, help="stop after so long; what is done is kept for the next time")
-    parser.add_argument("--page", type=Path, help="write the page of all claims, of what is committed; run no paper")
-    parser.add_argument("--traces", type=Path, help="folder of the traces; see the table's head")
-    parser.add_argument("--device", help="the disk for every trace, instead of the chosen ones")
-    parser.add_argument("--flash", default="samsung-830", help="the flash device beside it")
-    parser.add_argument("--work", type=Path, default=Path("target/reproduce"), help="scratch, and what is kept")
-    parser.add_argument("--pictures", type=Path, help="folder for the figures (needs matplotlib)")
+    parser.add_argument("paper", type=Path, nargs="?", help="a paper's folder, such as papers/bid; by default, all five")
+    parser.add_argument("--short", action="store_true", help="use only the bundled trace")
+    parser.add_argument("--full", action="store_true", help="scale nothing down")
+    parser.add_argument("--check", action="store_true", help="write nothing, but compare the results with the committed ones")
+    parser.add_argument("--strict", action="store_true", help="also exit with status 1 if a claim is not borne out")
+    parser.add_argument("--minutes", type=float, help="stop after this many minutes; completed cases are kept for the next run")
+    parser.add_argument("--page", type=Path, help="write the page of all claims from the committed results, without running a paper")
+    parser.add_argument("--traces", type=Path, help="the folder of the traces; see the head of a table")
+    parser.add_argument("--device", help="the disk to use for every trace, instead of the chosen ones")
+    parser.add_argument("--flash", default="samsung-830", help="the flash device to use in addition to the disk")
+    parser.add_argument("--work", type=Path, default=Path("target/reproduce"), help="the folder for temporary files and completed cases")
+    parser.add_argument("--pictures", type=Path, help="the folder for the figures (needs matplotlib)")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("-o", "--output", type=Path, help="instead of table.md beside run.py, or, of --short, --full and --device, of NAME-part.md in --work; without a paper, of the page")
+    parser.add_argument("-o", "--output", type=Path, help="the output file, instead of table.md next to run.py, or of NAME-part.md in --work with --short, --full or --device; without a paper, the file of the page")
     options = parser.parse_args(words)
     output = options.output
     if output is not None and options.paper is not None and _is_read(output, options):
@@ -71,7 +71,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _reproduced(options: argparse.Namespace, words: Sequence[str] | None) -> int:
     for folder in _folders(options):
         if not (folder / "run.py").is_file():
-            raise Error(f"{folder}: got no run.py there, expected a paper's folder of the repository, as papers/bid")
+            raise Error(f"{folder}: has no run.py; expected a paper's folder of the repository, such as papers/bid")
     if options.page is not None:
         return _write_page(options.page, _folders(options))
     if options.paper is None:
@@ -83,7 +83,7 @@ def _reproduced(options: argparse.Namespace, words: Sequence[str] | None) -> int
     try:
         text = importlib.import_module("run").main(options)
     except OutOfTime:
-        print(f"forebay: {options.paper}: the time is over; what is done is kept, run it again to go on", file=sys.stderr)
+        print(f"forebay: {options.paper}: the time is over; completed cases are kept, and another run continues from there", file=sys.stderr)
         return 3
     return _ended(options, text)
 
@@ -98,9 +98,9 @@ def _ended(options: argparse.Namespace, text: str) -> int:
     said += [f"{one.id}: {one.verdict}" for one in claims if options.strict and one.verdict != BORNE_OUT]
     if options.check:
         if is_whole and (paper / "table.md").read_text() != text:
-            said.append("table.md is not what comes out")
+            said.append("table.md differs from the computed one")
         if is_whole and (paper / "claims.toml").read_text() != written(claims, paper.name):
-            said.append("claims.toml is not what comes out")
+            said.append("claims.toml differs from the computed one")
     else:
         # Incomplete results must never replace committed ones.
         own = paper / "table.md" if is_whole else options.work / f"{paper.name}-part.md"

@@ -14,7 +14,7 @@ _WORDS = {
     BORNE_OUT: "borne out",
     IN_PART: "in part",
     NOT: "not",
-    UNNUMBERED: "without a number to hold a figure against",
+    UNNUMBERED: "without a number to compare with",
     UNTRIED: "not tried",
 }
 
@@ -31,12 +31,12 @@ def page(papers: Sequence[Path]) -> str:
         "verdict": "Papers reproduced",
         "headline": f"Of {_many(len(every), 'claim')} of {_many(len(groups), 'paper')}: {_counted(every)}.",
         "findings": [
-            "A claim is borne out where all our figures lie in the paper's range, or near its one number; in part "
-            "where some do. Whoever opens all figures of a claim sees in which case which.",
-            "Most that is not borne out has a reason that can be measured, which stands beside it: another trace, another "
-            "disk, a scheduler that Linux improved since, or an effect that the paper's model leaves out.",
+            "A claim is borne out if all our figures are in the paper's range, or close to its single number, and in part if "
+            "some are. Expand the figures of a claim to see which ones.",
+            "Most claims that are not borne out have a measurable reason, which is given with the claim: another trace, "
+            "another disk, a scheduler that Linux has improved since, or an effect that the paper's model leaves out.",
         ],
-        "cautions": ["The papers' own traces are not to be had but for two beginnings; ours are others of the same kinds."],
+        "cautions": ["The papers' own traces are not available, except for the beginnings of two; ours are other traces of the same kinds."],
         "tables": [],
         "curve": None,
         "claims": groups,

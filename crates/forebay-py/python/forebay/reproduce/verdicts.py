@@ -260,8 +260,8 @@ def _slug(text: str) -> str:
 def written(of: list[Found], paper: str) -> str:
     """Formats `claims.toml`."""
     head = (
-        f"# What became of each claim of papers/{paper}: follows from table.md and expected.toml, and is written with\n"
-        "# table.md by `python -m forebay.reproduce`. The page of all claims is made of it.\n"
+        f"# The verdict on each claim of papers/{paper}, derived from table.md and expected.toml and written with\n"
+        "# table.md by `python -m forebay.reproduce`. The page of all claims is generated from this file.\n"
     )
     parts = [head]
     for one in of:

@@ -14,7 +14,7 @@ from typing import Any
 from .. import Error
 from .ask import sweep
 
-_EXAMPLE = """QUESTIONS.json holds what forebay.sweep takes:
+_EXAMPLE = """QUESTIONS.json contains arguments of forebay.sweep:
 
   {
     "grid": {"simulate": {"device": ["st1000nm0011"], "policy": ["none", "mq-deadline", "bfq"]}},
@@ -24,7 +24,7 @@ _EXAMPLE = """QUESTIONS.json holds what forebay.sweep takes:
     "storage": {}
   }
 
-A batch system runs one shard a job, all with the same output, on machines that share it:
+A batch system runs one shard per job. All jobs write to the same output folder, which their machines share:
 
   python -m forebay.sweep questions.json --shard 3/8
 """
@@ -34,16 +34,16 @@ def main(words: list[str] | None = None) -> int:
     """Runs the command; returns 0 if all cells have an answer, 1 if some failed, and 2 if nothing could be run."""
     parser = argparse.ArgumentParser(
         prog="python -m forebay.sweep",
-        description="Asks every question of a grid about every trace; what is answered already is not asked again.",
+        description="Answers every question of a grid about every trace; existing answers are not computed again.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("questions", type=Path, metavar="QUESTIONS.json")
-    parser.add_argument("--output", help="folder of answers, in place of the file's")
-    parser.add_argument("--shard", metavar="I/N", help="only this part of N, counted from 1")
-    parser.add_argument("--processes", type=int, help="of this machine; all processors unless said")
-    parser.add_argument("--client", metavar="ADDRESS", help="scheduler of a Dask cluster instead")
-    parser.add_argument("--retry", action="store_true", help="ask again what failed")
+    parser.add_argument("--output", help="the folder for the answers, instead of the one in the file")
+    parser.add_argument("--shard", metavar="I/N", help="run only part I of N, counted from 1")
+    parser.add_argument("--processes", type=int, help="the number of processes on this machine (default: one per processor)")
+    parser.add_argument("--client", metavar="ADDRESS", help="the scheduler of a Dask cluster to use instead of processes")
+    parser.add_argument("--retry", action="store_true", help="retry failed cells")
     options = parser.parse_args(words)
     # Batch systems end a job with SIGTERM, and its worker processes must end too.
     signal.signal(signal.SIGTERM, _terminated)
@@ -66,7 +66,7 @@ def main(words: list[str] | None = None) -> int:
         print(f"forebay.sweep: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("forebay.sweep: stopped; what was answered is kept", file=sys.stderr)
+        print("forebay.sweep: stopped; all answers so far are kept", file=sys.stderr)
         return 130
     print(
         f"{len(found):,} cells: {len(found) - found.fresh:,} were answered before, {found.fresh:,} now, "
@@ -98,7 +98,7 @@ def _shard(text: str | None) -> tuple[int, int] | None:
         return None
     part, slash, parts = text.partition("/")
     if not (slash and part.isdigit() and parts.isdigit()):
-        raise Error(f"--shard: got '{text}', expected I/N, as 3/8")
+        raise Error(f"--shard: got '{text}', expected I/N, such as 3/8")
     return int(part), int(parts)
 
 

@@ -43,7 +43,7 @@ class Dataset:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         if not isinstance(folder, (str, os.PathLike)) or is_address(os.fspath(folder)):
-            raise Error(f"output: got {folder!r}, expected a folder of this machine")
+            raise Error(f"output: got {folder!r}, expected a folder on this machine")
         self.folder = Path(folder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def _read(part: Path, columns: list[str] | None = None) -> pa.Table:
     try:
         return pq.read_table(part, columns=columns, partitioning=None)
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-        raise Error(f"{part}: {error}; it is no part of a sweep: remove it") from None
+        raise Error(f"{part}: {error}; it is not part of a sweep: remove it") from None
 
 
 class Answers:

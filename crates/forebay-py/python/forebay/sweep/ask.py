@@ -81,7 +81,7 @@ def _check(executor: Any, processes: Any, shard: Any) -> None:
         raise Error(f"processes: got {processes!r}, expected 1 or more")
     is_pair = isinstance(shard, Sequence) and not isinstance(shard, str) and len(shard) == 2
     if shard is not None and not (is_pair and all(isinstance(one, int) for one in shard)):
-        raise Error(f"shard: got {shard!r}, expected which part of how many, as (2, 8)")
+        raise Error(f"shard: got {shard!r}, expected a part and the number of parts, such as (2, 8)")
 
 
 def _engine(

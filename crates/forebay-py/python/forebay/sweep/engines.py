@@ -137,8 +137,8 @@ class Processes:
             self.pool.submit(os.getpid).result()
         except BrokenExecutor:
             raise Error(
-                "sweep: its processes end before they begin; in a script, put the call below "
-                "if __name__ == '__main__': (each process reads the script anew)"
+                "sweep: its processes exit at once; in a script, put the call below "
+                "if __name__ == '__main__': (each process imports the script)"
             ) from None
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -58,7 +58,7 @@ def cells(
     paths = _paths(traces)
     asked = [(verb, parameters, _files_named(parameters)) for verb, parameters in _questions(grid)]
     if not asked:
-        raise Error("grid: got nothing to ask, expected a verb with its parameters")
+        raise Error("grid: got no questions, expected a verb with its parameters")
     found: dict[str, Cell] = {}
     for trace in paths:
         is_parted = _is_parted(trace, storage) if by_volume is None else by_volume
@@ -100,11 +100,11 @@ def _files_named(parameters: str) -> str:
 def _questions(grid: Grid | Sequence[Grid]) -> Iterator[tuple[str, str]]:
     grids = [grid] if isinstance(grid, Mapping) else grid
     if isinstance(grids, str) or not isinstance(grids, Iterable) or not all(isinstance(one, Mapping) for one in grids):
-        raise Error(f"grid: got {grid!r}, expected verbs with their parameters, as {{'simulate': {{'device': ['hc550']}}}}")
+        raise Error(f"grid: got {grid!r}, expected verbs with their parameters, such as {{'simulate': {{'device': ['hc550']}}}}")
     for one in grids:
         for verb, parameters in one.items():
             if not isinstance(parameters, Mapping):
-                raise Error(f"grid: {verb}: got {parameters!r}, expected parameters by their names")
+                raise Error(f"grid: {verb}: got {parameters!r}, expected a mapping of parameter names to values")
             if verb not in VERBS:
                 raise Error(f"grid: got the verb '{verb}', expected one of: {', '.join(VERBS)}")
             check(verb, parameters)
@@ -116,7 +116,7 @@ def _questions(grid: Grid | Sequence[Grid]) -> Iterator[tuple[str, str]]:
                 try:
                     yield verb, json.dumps(dict(chosen), sort_keys=True)
                 except TypeError as error:
-                    raise Error(f"grid: {verb}: {error}; expected what JSON can hold") from None
+                    raise Error(f"grid: {verb}: {error}; expected values that JSON can represent") from None
 
 
 def is_address(trace: str) -> bool:
@@ -148,12 +148,12 @@ def _files(
         files = [(part["volume"], part["file"]) for part in parts]
     except FileNotFoundError:
         raise Error(
-            f"{trace}: got no manifest.json, expected a folder that forebay convert --partition-by volume made"
+            f"{trace}: got no manifest.json, expected a folder created by forebay convert --partition-by volume"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise Error(
-            f"{trace}/manifest.json: got what is no manifest ({type(error).__name__}: {error}), expected one that forebay "
-            "convert wrote; make the folder anew"
+            f"{trace}/manifest.json: got an invalid manifest ({type(error).__name__}: {error}), expected one written by "
+            "forebay convert; create the folder again"
         ) from None
     except Exception as error:
         raise Error(f"{trace}/manifest.json: {error}") from None

@@ -123,7 +123,7 @@ def _told(rows: list[Row], figure: str | None, along: str | None) -> dict[str, A
     tables = [_table(verb, [row for row in done if row["verb"] == verb]) for verb in verbs]
     notes = Counter(note for row in done for note in row["notes"])
     cautions = [f"{note} ({_cells(count)})" for note, count in notes.most_common(_FAILURES_SHOWN)]
-    whole = "All cells are answered" if not failed else "Some cells failed"
+    whole = "All cells have an answer" if not failed else "Some cells failed"
     return {
         "title": "a sweep",
         "verdict": whole,
@@ -146,7 +146,7 @@ def _counts(rows: list[Row], failed: list[Row]) -> str:
     traces = len({row["asked"]["trace"] for row in rows})
     about = f"about {traces:,} trace" + ("" if traces == 1 else "s")
     if not failed:
-        return f"All {_cells(len(rows))} {about} have an answer: {each}." if len(rows) > 1 else f"The cell has its answer: {each}."
+        return f"All {_cells(len(rows))} {about} have an answer: {each}." if len(rows) > 1 else f"The cell has an answer: {each}."
     return f"{_cells(len(rows))} {about} ({each}): {len(rows) - len(failed):,} have an answer, {len(failed):,} failed."
 
 
@@ -247,9 +247,9 @@ def _table(verb: str, rows: list[Row]) -> dict[str, Any]:
         [*(_cell(name, row["asked"].get(name)) for name in asked), *(_figure(name, row["figures"].get(name)) for name in shown)]
         for row in rows[:_ROWS_SHOWN]
     ]
-    more = f" The first {_ROWS_SHOWN} are shown; to_pyarrow() has all." if len(rows) > _ROWS_SHOWN else ""
+    more = f" The first {_ROWS_SHOWN} are shown; to_pyarrow() returns all." if len(rows) > _ROWS_SHOWN else ""
     return {
-        "title": f"What {verb} found",
+        "title": f"Results of {verb}",
         "told": f"{_cells(len(rows))}.{more}",
         "heads": [key_words(name) for name in (*asked, *shown)],
         "rows": lines,
@@ -294,11 +294,11 @@ def _failures(failed: Sequence[Row]) -> list[dict[str, Any]]:
         for row in ranked[:_FAILURES_SHOWN]
     ]
     told = f"{_cells(len(failed))}, " + (f"{len(messages):,} different messages" if len(messages) > 1 else "one message")
-    more = f"; {_FAILURES_SHOWN} are shown, failed() has all" if len(failed) > _FAILURES_SHOWN else ""
+    more = f"; {_FAILURES_SHOWN} are shown, failed() returns all" if len(failed) > _FAILURES_SHOWN else ""
     return [
         {
             "title": "What failed",
-            "told": f"{told}{more}. retry=True asks them again.",
+            "told": f"{told}{more}. retry=True runs them again.",
             "heads": ["trace", "verb", "parameters", "message"],
             "rows": lines,
         }

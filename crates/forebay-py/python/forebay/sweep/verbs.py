@@ -88,7 +88,7 @@ def check(verb: str, parameters: Iterable[str]) -> None:
             raise forebay.Error(f"grid: {verb}: got the parameter '{name}', {expected}")
     lacking = sorted(needed - set(parameters))
     if lacking:
-        raise forebay.Error(f"grid: {verb}: got no '{lacking[0]}', which it needs; {expected}")
+        raise forebay.Error(f"grid: {verb}: got no '{lacking[0]}', which is required; {expected}")
 
 
 def _after_trace(function: Callable[..., Any]) -> list[Parameter]:

@@ -1,5 +1,5 @@
-//! Neighbors that write near a tenant. The drive acknowledges their writes before it performs them,
-//! at a higher rate than it can sustain along with the tenant's reads.
+//! Neighbors that write near a tenant. The drive's write cache acknowledges these writes faster
+//! than the drive can perform them while it serves the tenant's reads.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! A capacity that the device does not reach: promises break, but neighbors still get equal shares
-//! of the device's time.
+//! A configured capacity that is higher than the device's: promises are broken, but neighbors still
+//! get equal shares of the device's time.
 
 use super::*;
 
@@ -62,7 +62,7 @@ impl Workload for Three {
 }
 
 impl Three {
-    /// Runs the three on a disk of 78 IOPS of which the configuration says `capacity_iops`.
+    /// Runs the three tenants on a disk of 78 IOPS whose configured capacity is `capacity_iops`.
     fn beside(capacity_iops: u64) -> Three {
         let bed = on_device("st1000nm0011", None);
         let steady = Steady { rate_iops: 50, requests: 4000, ..ON_DISK };

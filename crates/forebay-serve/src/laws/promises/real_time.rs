@@ -1,9 +1,9 @@
-//! I/Os that a promise depends on are marked down to the device, so that drivers can give them the
-//! real-time class.
+//! I/Os that a promise depends on keep their mark on the way to the device, so that drivers can
+//! give them the real-time class.
 
 use super::*;
 
-/// Counts reads at the devices, and those of them that are marked.
+/// Counts the reads that reach the devices, and how many of them are marked.
 #[derive(Default)]
 struct Marked {
     reads: u64,

@@ -4,8 +4,8 @@
 use super::*;
 use crate::Streams;
 
-/// A client of an export that keeps `depth` requests outstanding, and sends the next one `thinks` after
-/// an answer. Client 0 of the export "steady" sends its requests at given times instead.
+/// A client of an export that keeps `depth` requests outstanding, and sends the next one `thinks`
+/// after an answer. Client 0 of the export "steady" sends its requests at given times instead.
 #[derive(Clone, Copy, Debug)]
 struct Client {
     export: usize,
@@ -35,7 +35,8 @@ struct Clients {
     due: Vec<(Nanos, usize)>,
     bytes: u64,
     taken: u64,
-    /// The number of answers to each client, and how many of these were kept, and late.
+    /// The number of answers to each client, how many of the requests were covered by the promise,
+    /// and how many of the covered ones were late.
     answers: Vec<u64>,
     kept: [u64; 3],
     late: [u64; 3],
@@ -84,7 +85,8 @@ impl Workload for Clients {
     }
 
     fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
-        // Without new requests, the last ones are answered under other conditions.
+        // The clients send nothing after this time, so the last requests are served under a lower
+        // load.
         if now >= self.until {
             return;
         }
@@ -107,7 +109,7 @@ impl Clients {
         Clients::run_beside(1, clients, None)
     }
 
-    /// Does the same with a weight of "batch", and with given streams.
+    /// Like [`Clients::run`], but with this weight of "batch" and these streams.
     fn run_beside(weight: u64, clients: &[Client], streams: Option<Streams>) -> Clients {
         let bed = on_device("st1000nm0011", None);
         let mut back = Back::of("disk", On::Volume(Vec::new()));
@@ -150,7 +152,7 @@ impl Clients {
         run
     }
 
-    /// Returns the least and the highest number of answers to a client of an export.
+    /// Returns the lowest and the highest number of answers to a client of an export.
     fn range_of(&self, export: usize) -> (u64, u64) {
         let clients = self.clients.iter().zip(&self.answers);
         let answers = clients.filter(|(client, _)| client.export == export);
@@ -174,7 +176,7 @@ impl Clients {
 
 #[test]
 fn a_modest_connection_gets_its_share_beside_a_greedy_one_of_its_export() {
-    // A client with one request at a time does not always have one waiting.
+    // A client with one request at a time does not always have a request waiting.
     for (others, modest_depth) in [(1, 1), (1, 4), (4, 1)] {
         let greedy = vec![reader(DB, 64); others];
         let clients = [greedy, vec![reader(DB, modest_depth), reader(BATCH, 16)]].concat();
@@ -197,14 +199,14 @@ fn connections_share_what_an_export_without_a_promise_gets() {
 
 #[test]
 fn capacity_unused_by_a_modest_connection_goes_to_its_neighbors() {
-    // It asks once in half a second.
+    // This client sends a request every half second.
     let rare = Client { thinks: Nanos::from_millis(500), ..reader(DB, 1) };
     let run = Clients::run(&[reader(DB, 64), rare, reader(BATCH, 16)]);
     run.kept_promises();
     assert!(run.answers[1] >= 90, "{} in a minute", run.answers[1]);
 }
 
-/// Many connections of two exports on a disk of `500` IOPS, of which "db" has a promise within 50 ms.
+/// Many connections to two exports on a disk of 500 IOPS; "db" has a promise within 50 ms.
 #[derive(Clone, Copy, Debug)]
 struct Many {
     promise_iops: u64,
@@ -264,7 +266,8 @@ fn many_connections_get_the_whole_promise_and_none_starves() {
         if run.kept[DB] < least {
             fails(format!("{} kept, expected {least}", run.kept[DB]));
         }
-        // With one stream, the requests that wait at the end are a burst, of which few are kept.
+        // With one stream, the requests that wait at the end are a burst, and few of them are
+        // covered by the promise.
         if run.is_owed {
             fails("too few requests were served while others waited".into());
         }
@@ -284,7 +287,8 @@ fn many_connections_get_the_whole_promise_and_none_starves() {
 #[test]
 fn an_export_that_receives_less_than_its_promise_is_noticed() {
     let many = Many { promise_iops: 300, connections: [8, 1], depth: 8, batch_weight: 1 };
-    // The disk does a third of its capacity; then all requests are in time, but few are kept.
+    // The disk reaches a third of its configured capacity; then all requests are in time, but the
+    // promise covers few of them.
     for capacity in ["fixed", "measured"] {
         let run = many.on("fixed:150", capacity == "measured");
         assert!(run.is_owed, "{capacity}: {} kept", run.kept[DB]);
@@ -310,7 +314,7 @@ fn schedulers_treat_an_export_as_a_stream() {
 
 #[test]
 fn connections_with_long_requests_do_not_displace_those_with_short_ones() {
-    // The longest take longer than the promise's bound.
+    // The longest requests take longer than the promised latency.
     for (len, weight) in [(64 << 10, 1), (1 << 20, 1), (8 << 20, 1), (1 << 20, 100)] {
         let long = Client { len, ..reader(DB, 4) };
         let clients = [reader(DB, 4), reader(DB, 4), long, reader(BATCH, 16)];
@@ -353,7 +357,7 @@ impl Workload for Spread {
     }
 }
 
-/// Counts how many requests of the first export are in time, from their arrival.
+/// Counts how many requests of the first export are answered in time, measured from their arrival.
 struct InTime(u64);
 
 impl Observer for InTime {

@@ -1,9 +1,10 @@
-//! Admission: what the server accepts, compared with what the best static partition keeps.
+//! Admission: compares the promises that the server accepts with those that the best static
+//! partition keeps.
 //!
 //! A static partition gives each tenant a fixed rate. The device must be able to serve all of these
 //! rates at the same time. The best partition is found offline: many rates and queue depths are
-//! tried on the known requests of all tenants, which are at random places of the whole disk. A
-//! partition must keep 99 % of them in time with any neighbor, whose own rate is the least that the
+//! tried on the known requests of all tenants, which are at random positions all over the disk. A
+//! partition must keep 99 % of them in time with any neighbor, which gets the minimum rate that the
 //! server leaves it.
 
 use super::*;
@@ -14,7 +15,8 @@ const HARD: [Greedy; 3] = [NEIGHBOURS[0], NEIGHBOURS[5], NEIGHBOURS[7]];
 const RATES_PERCENT: [u64; 5] = [100, 110, 125, 150, 200];
 const DEPTHS: [u32; 4] = [1, 2, 4, 8];
 
-/// The tenants of a promise, and what each needs by itself, in requests per second.
+/// The tenants of a promise, and the rate that each needs when it runs alone, in requests per
+/// second.
 struct Promised {
     steady: Vec<(Steady, VecDeque<Nanos>)>,
     needed: Vec<u64>,
@@ -30,8 +32,8 @@ impl Promised {
         }
     }
 
-    /// Tenants that always issue as many requests as a promise of `iops` covers. Every second one
-    /// issues `second` instead of reads.
+    /// Tenants that always use up a promise of `iops`. Every second tenant issues `second` instead
+    /// of reads.
     fn used_up(tenants: usize, iops: u64, second: Op) -> Promised {
         let tenant = |at: usize| {
             let op = if at.is_multiple_of(2) { Op::Read } else { second };
@@ -57,8 +59,8 @@ impl Bed {
         shares.into_iter().all(|(count, (one, _))| *count * 100 >= one.requests * percent)
     }
 
-    /// Returns whether some static partition keeps the promises to all tenants. `capacities` are the
-    /// device's rates by depth.
+    /// Returns whether some static partition keeps the promises to all tenants. `capacities` are
+    /// the device's rates by depth.
     fn is_kept_by_a_partition(&self, promised: &Promised, capacities: &[(u32, u64)]) -> bool {
         let ways = capacities.iter().flat_map(|of| RATES_PERCENT.map(|percent| (*of, percent)));
         ways.into_iter().any(|((depth, capacity_iops), percent)| {
@@ -74,8 +76,8 @@ impl Bed {
         })
     }
 
-    /// Returns the greatest promised rate that the best static partition keeps for tenants of whom
-    /// each has the rate `from` or more.
+    /// Returns the highest promised rate that the best static partition keeps for tenants whose
+    /// rate is at least `from`.
     fn promised_by_partition(&self, from: u64, of_rate: impl Fn(u64) -> Promised) -> u64 {
         let capacities = DEPTHS.map(|depth| (depth, self.rate_at("noop", depth)));
         let keeps = |rate: &u64| self.is_kept_by_a_partition(&of_rate(*rate), &capacities);
@@ -91,9 +93,10 @@ impl Bed {
     }
 }
 
-/// Two tenants reach 89 %, and three 78 %, because such tenants issue only two fifths of what they are
-/// promised, so that their bursts seldom coincide. The server must not count on that: a promise covers a
-/// tenant that always uses it up. With such tenants the partition keeps less; see the next test.
+/// Two tenants reach 89 %, and three 78 %. The partition does better because these tenants issue
+/// only two fifths of their promised requests, so their bursts seldom coincide. The server cannot
+/// rely on that, because a promise must also hold for a tenant that always uses it up. For such
+/// tenants the partition keeps less; see the next test.
 #[test]
 fn most_of_what_the_best_static_partition_keeps_is_accepted() {
     let bed = on_device("st1000nm0011", None);

@@ -30,8 +30,8 @@ impl Plan {
             CellError::Mark => RowError::new(
                 title(bad.column),
                 got,
-                "decimal=comma or decimal=point among the columns, because this comma can begin \
-                 decimals or group thousands",
+                "decimal=comma or decimal=point in the declaration, because this comma may be a \
+                 decimal mark or a thousands separator",
             ),
             CellError::Ended => RowError {
                 column: title(bad.column).into(),
@@ -82,7 +82,7 @@ fn hexadecimal_hint(role: &Role, field: &[u8]) -> Option<String> {
 fn negative_time(role: &Role, field: &[u8]) -> Option<String> {
     let digits = field.strip_prefix(b"-")?;
     (matches!(role, Role::At(_) | Role::End(_)) && decimal(digits).is_some())
-        .then(|| "; times must not be negative: add a constant to all of them".into())
+        .then(|| "; times must not be negative: add a constant to all times".into())
 }
 
 /// Returns a hint if a time is invalid in its unit but would be a date of this century in another.

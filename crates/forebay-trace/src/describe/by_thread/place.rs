@@ -10,7 +10,7 @@ use crate::touched::Touched;
 /// long gaps), which determines the precision of the quarters.
 const STRETCHES: usize = 128;
 
-/// The minimum length that a request is assumed to have here.
+/// The length that is assumed for shorter requests.
 const SECTOR_BYTES: u64 = 512;
 
 /// The requests of a thread on a volume.

@@ -20,8 +20,8 @@ pub(super) struct Tally {
     first_ns: Option<u64>,
     last_ns: u64,
     gap_squares_ns2: f64,
-    /// Whether this contains several threads. As their requests interleave, the gaps between them
-    /// are unknown.
+    /// Whether this tally combines several threads. Their requests interleave, so the gaps between
+    /// them are unknown.
     is_merged: bool,
     latency_ns: u128,
     measured: u64,
@@ -29,7 +29,7 @@ pub(super) struct Tally {
     quarters: [f64; 4],
 }
 
-/// The totals that figures are relative to.
+/// The totals to which figures are relative.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     /// The requests of all threads.

@@ -30,7 +30,7 @@ const SUMMARY: [&[u8]; 20] = [
     b"...",
 ];
 
-/// Actions that do not concern a request; `m` is a message, `UT` an unplug by timer.
+/// Actions that do not concern requests: `m` is a message, and `UT` is an unplug caused by a timer.
 const OTHERS: [&[u8]; 14] =
     [b"G", b"M", b"F", b"P", b"U", b"UT", b"T", b"S", b"X", b"B", b"W", b"m", b"UI", b"?"];
 

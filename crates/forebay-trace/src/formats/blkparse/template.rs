@@ -2,9 +2,9 @@
 //!
 //! The format string contains blkparse's fields: `%a` action, `%d` RWBS, `%D` device, or `%M` and
 //! `%m` for its numbers, `%T` seconds and `%t` nanoseconds, `%S` sector, `%n` sectors or `%N`
-//! bytes, `%p` process id, `%C` command, `%s` sequence, `%e` error. Other fields are skipped. Widths
-//! are ignored, because spaces before a field may be padding. A field ends where the text after it
-//! begins.
+//! bytes, `%p` process id, `%C` command, `%s` sequence, `%e` error. Other fields are skipped.
+//! Widths are ignored, because spaces before a field may be padding. A field ends where the text
+//! after it begins.
 
 use super::line::{event_kind, summary};
 use crate::fields::digits;
@@ -101,8 +101,8 @@ fn end_before(text: &[u8], rest: &[u8], is_last: bool) -> Option<usize> {
     match mark.is_empty() {
         true if is_last => Some(rest.len()),
         true => Some(word_end(rest)),
-        // If this text ends the line, its last occurrence counts, because the name before it may
-        // contain it too.
+        // If this text ends the line, the last occurrence ends the field, because the name before
+        // it may contain the text too.
         false if is_last => memchr::memmem::rfind(rest, mark),
         false => memchr::memmem::find(rest, mark),
     }

@@ -311,7 +311,7 @@ impl Cursor {
         let Some(told) = self.back.sentence("event") else { return };
         self.warnings.push(format!(
             "{told} ({}): a clock was set there, or another recording begins; record each run in \
-             a separate file and read them one at a time",
+             a separate file and read the files one at a time",
             self.path.display()
         ));
     }
@@ -331,7 +331,7 @@ impl Cursor {
 const MAGIC_BYTES: usize = 4;
 const DAMAGED: &str = "the record is damaged";
 const EXPECTED: &str = "a blktrace record (magic 65617407, in the file's byte order)";
-const HINT: &str = "is it an intact file of blktrace, version 7?";
+const HINT: &str = "is this an intact blktrace file of version 7?";
 
 /// Formats the first bytes in hexadecimal, for a message.
 fn shown(bytes: &[u8]) -> String {

@@ -45,7 +45,7 @@ pub(crate) fn paths(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
         return one_set(path, paths);
     }
     if let Some((base, _)) = split_name(path) {
-        // Opening the file gives the right error if it does not exist.
+        // If the file does not exist, opening it returns the right error.
         open(path)?;
         return siblings(path, base);
     }
@@ -197,8 +197,8 @@ fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceErro
     Ok(files)
 }
 
-/// Removes the words of the tar reader from an error that only wraps another, and control
-/// characters that come from a damaged tar.
+/// Removes the tar reader's own words from an error that only wraps another error, and also control
+/// characters from a damaged tar file.
 fn plain(error: io::Error) -> io::Error {
     let cause = error.get_ref().and_then(|e| e.source()).map(ToString::to_string);
     let shown = cause.unwrap_or_else(|| error.to_string());

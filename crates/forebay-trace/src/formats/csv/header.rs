@@ -3,10 +3,10 @@
 //!
 //! The names are those in [`Titles`]. The header must name the time and its unit, the operation,
 //! the offset and the length. Instead of the time, there may be a completion and a latency; and if
-//! the time in the first row is a date or a time of day, it needs no unit. Nothing is guessed: if the names leave
-//! anything open (the unit of `timestamp` or `block`), the header is rejected, and a declaration is
-//! suggested ([`crate::suggest`]). Otherwise, the text is read exactly according to the
-//! declaration, which is shown in a note.
+//! the time in the first row is a date or a time of day, it needs no unit. Nothing is guessed: if
+//! the names leave anything open (the unit of `timestamp` or `block`), the header is rejected, and
+//! a declaration is suggested ([`crate::suggest`]). Otherwise, the text is read exactly according
+//! to the declaration, which is shown in a note.
 //!
 //! Fields are separated by commas, tabs, semicolons or spaces, as in [`Columns`]. Blank lines and
 //! comments (`#`) before the header are ignored.
@@ -59,26 +59,26 @@ pub(crate) struct Header {
 /// The beginning of what is expected if a name is repeated.
 const ONE_COLUMN: &str = "one column called";
 
-/// A header whose names leave something open.
+/// A header whose column names are not sufficient to interpret it.
 #[derive(Debug)]
 pub(crate) struct Unsure {
     line: u64,
     got: String,
     expected: String,
     hint: String,
-    /// Whether a repeated name is all that is wrong.
+    /// Whether a repeated name is the only problem.
     is_twice: bool,
 }
 
 impl Unsure {
     /// Adds that the rows could also be those of a preset with a different header.
     pub(crate) fn or_preset(mut self, name: &str) -> Unsure {
-        // A header that only repeats a name is known.
+        // A header whose only problem is a repeated name is known.
         if self.is_twice {
             return self;
         }
         let from = named(&format!("from={name}"));
-        self.hint += &format!("; if it is {name}, name that with {from}");
+        self.hint += &format!("; if the format is {name}, specify it with {from}");
         self
     }
 
@@ -110,7 +110,7 @@ pub(crate) fn of(head: &[u8]) -> Option<Result<Header, Unsure>> {
     of_lines(&lines).or_else(later)
 }
 
-/// Interprets the first of these lines as a header. Each comes with its number.
+/// Interprets the first of these lines as a header. Each line is given with its number.
 fn of_lines(lines: &[(u64, &[u8])]) -> Option<Result<Header, Unsure>> {
     let ((number, line), rows) = lines.split_first()?;
     let rows: Vec<&[u8]> = rows.iter().map(|(_, row)| *row).collect();
@@ -304,7 +304,9 @@ impl Names<'_> {
         let name = self.name(column);
         let (wanted, instead) = match (self.calendar(column), dated) {
             (Some(wanted), _) => (wanted, "date for the UNIT of at after converting them"),
-            (None, Some(_)) => (unit_wanted(&name), "another unit of at if that is not a date"),
+            (None, Some(_)) => {
+                (unit_wanted(&name), "a different unit for at if that is not a date")
+            }
             (None, None) => (unit_wanted(&name), "ns, us, ms, s or date for the UNIT of at"),
         };
         said.unclear.push(wanted);
@@ -328,7 +330,8 @@ impl Names<'_> {
             Some(512) => ":sectors",
             Some(_) => ":kib",
             None => {
-                said.unclear.push(format!("a name that gives the unit of {}", self.name(column)));
+                said.unclear
+                    .push(format!("a name that contains the unit of {}", self.name(column)));
                 said.advise(LENGTH_UNITS);
                 ":UNIT"
             }
@@ -397,7 +400,7 @@ impl Names<'_> {
         let unread = said.unread().map_or(String::new(), |names| format!("; not read: {names}"));
         let rw =
             said.column("op").filter(|op| self.titles.is(*op, &["rw"]) && said.word(*op) != "op");
-        let rw = rw.map_or("", |_| "; 1 and true in rw are taken for writes, as in Linux");
+        let rw = rw.map_or("", |_| "; 1 and true in rw mean write, as in Linux");
         let note =
             format!("the header names the columns, read as {}{unread}{rw}", spelled_out(text));
         Some(Header { columns, note })
@@ -410,15 +413,17 @@ impl Names<'_> {
             ("_", _) => match role.map(|role| (role, said.column(role))) {
                 Some((role, Some(other))) => format!("{} is read as {role}", self.name(other)),
                 Some(("latency" | "end", None)) => "its name gives no unit".into(),
-                Some(("at", None)) => "the completion and the latency give the arrival".into(),
-                Some((role, None)) => format!("its name means {role}, which is not needed"),
+                Some(("at", None)) => {
+                    "the arrival is computed from the completion and the latency".into()
+                }
+                Some((role, None)) => format!("its name means {role}, which is not used"),
                 None => "the name is unknown".into(),
             },
             (_, "date") => "its name, and a date in the first row".into(),
             (_, "clock") => "its name, and a time of day in the first row".into(),
             (_, "timedelta") => "its name, and a span of time in the first row".into(),
             ("at" | "end" | "latency", unit) => format!("its name, which gives the unit {unit}"),
-            ("offset" | "len", "") => "its name; without another unit, it is in bytes".into(),
+            ("offset" | "len", "") => "its name; the unit is assumed to be bytes".into(),
             ("offset" | "len", "sectors") => "its name, which means sectors of 512 bytes".into(),
             _ => "its name".into(),
         }

@@ -16,7 +16,7 @@ const SEQUENCE_MAX: u32 = 16;
 /// An event whose time is at least this far from the events before and after it is *wild*: it does
 /// not begin a run.
 const WILD_NS: u64 = 10_000_000_000;
-/// The maximum number of consecutive wild events that are earlier than the others.
+/// The maximum number of consecutive wild events that are earlier than the surrounding ones.
 const WILD_EVENTS: u64 = 16;
 /// The maximum number of wild events at the end.
 const WILD_LAST_EVENTS: u64 = 2;
@@ -26,20 +26,21 @@ const WILD_LAST_EVENTS: u64 = 2;
 pub(crate) struct BackSteps {
     run: Run,
     doubt: Option<Doubt>,
-    /// The number of wild events, the place of the first, and the greatest distance.
+    /// The number of wild events, the place of the first, and the largest distance.
     wild: u64,
     wild_first: u64,
     wild_ns: u64,
 }
 
-/// Events that may be wild.
+/// Events whose times may be wrong.
 #[derive(Clone, Copy)]
 struct Doubt {
-    /// The place of the first of them, its distance from the event before, and their number.
+    /// The place of the first such event, its distance from the previous event, and the number of
+    /// such events.
     place: u64,
     ns: u64,
     events: u64,
-    /// The state before the first of them.
+    /// The state before the first such event.
     before: Run,
 }
 
@@ -62,7 +63,8 @@ struct Run {
 }
 
 impl BackSteps {
-    /// Creates a detector. If `is_wanted`, events after a step are placed after those before it.
+    /// Creates a detector. If `is_wanted` is set, events after a step back are placed after those
+    /// before it.
     pub(crate) fn splitting(is_wanted: bool) -> BackSteps {
         BackSteps { run: Run { splits: is_wanted, ..Run::default() }, ..BackSteps::default() }
     }
@@ -92,8 +94,8 @@ impl BackSteps {
         self.run = doubt.before;
     }
 
-    /// Returns the state after the last event. A few events that are earlier than those before them
-    /// are wild even if none follow.
+    /// Returns the state after the last event. A few events that are earlier than the preceding
+    /// ones are wild even if no events follow.
     fn at_end(&self) -> BackSteps {
         let mut back = self.clone();
         let last = back.doubt.take().filter(|doubt| {
@@ -116,7 +118,8 @@ impl BackSteps {
         }
     }
 
-    /// Returns a sentence about wild events. `kind` is what places are called.
+    /// Returns a sentence about wild events. `kind` is the noun for a position in the trace, such
+    /// as "line".
     pub(crate) fn wild_sentence(&self, kind: &str) -> Option<String> {
         let BackSteps { wild, wild_first, wild_ns, .. } = self.at_end();
         (wild > 0).then(|| {
@@ -129,7 +132,8 @@ impl BackSteps {
         })
     }
 
-    /// Returns a sentence about the steps back. `kind` is what places are called.
+    /// Returns a sentence about the steps back. `kind` is the noun for a position in the trace,
+    /// such as "line".
     pub(crate) fn sentence(&self, kind: &str) -> Option<String> {
         self.at_end().run.sentence(kind)
     }
@@ -144,8 +148,8 @@ impl Doubt {
 }
 
 impl Run {
-    /// Returns whether an event at `next_ns` shows that those in doubt were wild: it jumps back to
-    /// where the clock was before them.
+    /// Returns whether an event at `next_ns` shows that the doubtful events were wild: the clock
+    /// returns to where it was before them.
     fn ends(&self, doubt: &Doubt, next_ns: u64) -> bool {
         next_ns.abs_diff(doubt.before.recorded_ns) < doubt.ns / 2
             && next_ns.abs_diff(self.recorded_ns) >= doubt.ns / 2
@@ -168,7 +172,7 @@ impl Run {
         if self.events == 0 {
             (self.begun_ns, self.newest_ns) = (time_ns, time_ns);
         }
-        // If the first event of a run overtook others of the run, these stay in it.
+        // If the first event of a run overtook others of the run, these stay in the run.
         let time_ns = if self.splits { time_ns.max(self.begun_ns) } else { time_ns };
         self.events += 1;
         (self.last_ns, self.newest_ns) = (time_ns, self.newest_ns.max(time_ns));
@@ -187,7 +191,8 @@ impl Run {
             && time_ns < self.last_ns
     }
 
-    /// Returns a sentence about the steps back. `kind` is what places are called.
+    /// Returns a sentence about the steps back. `kind` is the noun for a position in the trace,
+    /// such as "line".
     fn sentence(&self, kind: &str) -> Option<String> {
         let (place, back_ns) = self.first?;
         if self.splits {

@@ -33,7 +33,7 @@ pub(crate) struct Request<'a> {
     pub(crate) stream: Stream,
 }
 
-/// What a line means.
+/// The meaning of a line.
 pub(crate) enum Call<'a> {
     Begin(Key, Request<'a>),
     End(Key, u64),
@@ -43,7 +43,7 @@ pub(crate) enum Call<'a> {
     AlsoEnd(Key, u64),
     /// The request with this key failed.
     Fail(Key),
-    /// A complete request and its latency, if known. There is no second line.
+    /// A complete request and its latency, if known, in a single line.
     Whole(Request<'a>, Option<u64>),
     /// A request that cannot be represented.
     Skipped,
@@ -108,7 +108,7 @@ fn refuse_differences<P: CallLine>(path: &Path, head: &[u8]) -> Option<TraceErro
         path: path.to_path_buf(),
         place: Place::File,
         got: format!("times that go back {back} times in the first {} lines", times.len()),
-        expected: "times that count from one moment, not differences between lines".into(),
+        expected: "times relative to a fixed moment, not differences between lines".into(),
         hint: P::ABSOLUTE.into(),
     };
     (back > 0 && back * 4 >= times.len()).then(refusal)
@@ -172,7 +172,8 @@ impl<P: CallLine> Log for CallLog<P> {
     }
 }
 
-/// A record and the length of its request in bytes, which may exceed that of a record.
+/// A record and the length of its request in bytes, which may exceed the maximum length of a
+/// record.
 type Made = (Record, u64);
 
 /// Returns what a request means for the log. Requests that transfer nothing although their
@@ -185,8 +186,8 @@ fn line_of((record, len): Made) -> Line {
     }
 }
 
-/// The named fields of a line, and what separates a name from its value: `=`, `:` with a space, or
-/// a space.
+/// The named fields of a line, and the separator between a name and its value: `=`, `:` with a
+/// space, or a space.
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8], pub(crate) &'static str);
 
 impl<'a> Fields<'a> {

@@ -45,7 +45,7 @@ pub(crate) enum EventKind {
     Requeue(Span),
     /// A part of a request, or one or more requests, completed (C).
     Complete(Span),
-    /// A request was passed on to another device, or from a partition to its disk (A).
+    /// A request was passed to another device, or from a partition to its disk (A).
     Remap(Box<Remap>),
     /// The thread has this name from now on.
     Name(Box<str>),
@@ -154,8 +154,8 @@ impl Span {
         carried.fold(Flags::NONE, |flags, &(_, flag)| flags.with(flag))
     }
 
-    /// Returns the first sector after the span. This cannot overflow if [`Span::impossible_value`] found
-    /// nothing.
+    /// Returns the first sector after the span. This cannot overflow if [`Span::impossible_value`]
+    /// found nothing.
     pub(crate) fn end(&self) -> u64 {
         self.sector.saturating_add(u64::from(self.bytes).div_ceil(SECTOR_BYTES))
     }

@@ -55,21 +55,22 @@ pub(super) struct Layers {
     pub(super) layer: Layer,
     /// The requests that are expected at each place, because they were remapped to it.
     expected: BTreeMap<Place, VecDeque<Origin>>,
-    /// The requests that arrived at a place without counting there. They may be remapped again.
+    /// The requests that arrived at a place without being counted there. They may be remapped
+    /// again.
     passed: HashMap<Place, Origin>,
     /// The devices to which the requests of each device were remapped.
     below: BTreeMap<u32, BTreeSet<u32>>,
-    /// The number of requests that do not count, by their device and the device at which they count
-    /// instead.
+    /// The number of requests that are not counted, by their device and the device at which they
+    /// are counted instead.
     excluded: BTreeMap<(u32, u32), u64>,
 }
 
 /// Whether an arriving request counts.
 pub(super) enum Arrival {
     Counts,
-    /// It counts instead of this request at the layer above.
+    /// The request is counted here, in place of this request at the layer above.
     CountsFor(u64),
-    /// It counts at the layer above instead.
+    /// The request is not counted here, but at the layer above.
     IsExcluded,
 }
 
@@ -78,7 +79,8 @@ fn place(device: u32, sector: u64, bytes: u32) -> Place {
 }
 
 impl Layers {
-    /// Processes a remap. `request` is the request that was remapped, if it counts at its device.
+    /// Processes a remap. `request` is the request that was remapped, if it is counted at its
+    /// device.
     pub(super) fn remap(&mut self, remap: &Remap, request: Option<u64>) {
         if remap.from != remap.to {
             self.below.entry(remap.from).or_default().insert(remap.to);
@@ -120,7 +122,8 @@ impl Layers {
         self.expected.entry(place).or_default().push_back(origin);
     }
 
-    /// Returns the request that is expected at this place, and no longer expects it.
+    /// Returns the request that is expected at this place, and removes it from the expected
+    /// requests.
     fn meet(&mut self, place: Place) -> Option<Origin> {
         let origins = self.expected.get_mut(&place)?;
         let origin = origins.pop_front();
@@ -151,7 +154,7 @@ impl Layers {
         }
     }
 
-    /// Counts a request to `device` that counts at `other` instead.
+    /// Counts a request to `device` that is counted at `other` instead.
     pub(super) fn count(&mut self, device: u32, other: u32) {
         *self.excluded.entry((device, other)).or_default() += 1;
     }

@@ -59,8 +59,8 @@ impl<S: Source> Sorted<S> {
     }
 }
 
-/// Merges the events of several sources, by time and then by sequence number. If sources contain the
-/// same event, because a file was copied, it is returned once.
+/// Merges the events of several sources, by time and then by sequence number. If sources contain
+/// the same event, because a file was copied, it is returned once.
 pub(crate) struct Merge<S> {
     files: Vec<Sorted<S>>,
     /// The key of the next event of each unfinished source, and the index of the source.

@@ -297,7 +297,7 @@ impl Pairing {
         };
         let volume = self.volumes.place(span.device);
         self.start_ns.get_or_insert(self.now_ns);
-        // The offset of an empty flush has no meaning, and the text form lacks it.
+        // The offset of an empty flush has no meaning, and the text format does not contain it.
         let sector = if op == Op::Flush { 0 } else { span.sector };
         let record = Record {
             at: self.at(),
@@ -436,7 +436,8 @@ impl Pairing {
             is_partly |= pending.awaited > 0;
             if pending.awaited == 0 {
                 pending.record.latency = Some(at - pending.record.at);
-                // A drive that supports FUA completes it with the data, and no flush follows.
+                // A drive that supports FUA completes the FUA write together with the data, and no
+                // flush follows.
                 let native = span.category.has(Category::FUA)
                     && !pending.record.flags.has(forebay_core::Flags::PREFLUSH);
                 pending.done = !pending.trailing || native;

@@ -20,14 +20,14 @@ pub(crate) struct Streams {
     threads: HashMap<u32, Thread>,
     numbers: HashMap<Stream, u32>,
     room: NameBudget,
-    /// The stream of the threads whose names do not fit into memory.
+    /// The stream that represents all threads whose names exceed the memory limit.
     others: Option<u32>,
 }
 
 #[derive(Default)]
 struct Thread {
     name: String,
-    /// The number of the stream with the current name, once it has a request.
+    /// The number of the stream with the current name; None before the stream's first request.
     number: Option<u32>,
 }
 
@@ -83,8 +83,8 @@ impl Streams {
     pub(crate) fn sentence(&self) -> Option<String> {
         self.others.map(|_| {
             format!(
-                "more threads than can be distinguished ({}): later ones are combined into one \
-                 stream, {OTHERS:?}",
+                "there are more threads than can be distinguished ({}): later ones are combined \
+                 into a single stream, {OTHERS:?}",
                 self.threads.len()
             )
         })

@@ -33,7 +33,7 @@ pub(crate) enum Line<'a> {
     Unknown,
 }
 
-/// If this many unknown lines come before the first event, the text has another format.
+/// If there are this many unknown lines before the first event, the text has another format.
 const UNKNOWN_MAX: u64 = 1000;
 
 /// The maximum number of unreadable insert events that are stored.
@@ -60,8 +60,8 @@ pub(crate) trait EventLine: Send {
         false
     }
 
-    /// Returns whether a line without a newline ends like an event, so that its last number cannot
-    /// be truncated.
+    /// Returns whether a line without a newline ends like a complete event, so that its last number
+    /// cannot be truncated.
     fn is_whole(&self, line: &[u8]) -> bool {
         line.trim_ascii_end().ends_with(b"]")
     }
@@ -73,7 +73,7 @@ pub(crate) fn open(parser: impl EventLine + 'static, input: Input) -> Box<dyn Re
 }
 
 /// Returns whether text that begins with `head` has the format of `parser`: one of the first lines
-/// must be an event. Others may be messages of the tools that recorded it.
+/// must be an event. The other lines may be messages of the recording tools.
 pub(crate) fn sniff(mut parser: impl EventLine, head: &[u8]) -> bool {
     first_lines(head).any(|line| matches!(parser.parse(line), Ok(Line::Event(..) | Line::Other)))
 }
@@ -313,7 +313,7 @@ fn malformed<P: EventLine>(path: &Path, place: Place, got: String) -> TraceError
         place,
         got,
         expected: P::LAYOUT.to_owned(),
-        hint: format!("if this is another format, name it with {}", named("from")),
+        hint: format!("if this is a different format, specify it with {}", named("from")),
     }
 }
 

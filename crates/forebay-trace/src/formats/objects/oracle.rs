@@ -1,7 +1,7 @@
 //! libCacheSim's oracleGeneral, in which most cache traces are shared: packed little-endian binary
 //! records without a header.
 //!
-//! A record has 24 bytes: time u32 in seconds, object id u64, size u32 in bytes, next use i64. The
+//! A record is 24 bytes: time u32 in seconds, object id u64, size u32 in bytes, next use i64. The
 //! next use is the number of the next request for the object, or -1 or 2^63 - 1 if there is none.
 //! It is meant for optimal eviction; here, it only helps to recognize the format. Epoch: arbitrary;
 //! times are converted to be relative to the first request. There are no operations, so every

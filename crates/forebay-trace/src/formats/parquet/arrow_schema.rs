@@ -23,7 +23,7 @@ pub(super) enum Hint {
     None,
 }
 
-/// Returns the name of each column and the hint about its type, or what is wrong with `text`.
+/// Returns the name of each column and the hint about its type, or the problem with `text`.
 pub(super) fn hints(text: &str) -> Result<Vec<(String, Hint)>, &'static str> {
     let bytes = base64(text).ok_or("not Base64")?;
     // A message begins with its length, which is preceded by a marker since Arrow 0.15.

@@ -72,7 +72,7 @@ impl From<&StreamText> for Stream {
 
 /// How the numbers of streams or volumes in the rows are converted to indices.
 enum Numbering {
-    /// They are indices into a dictionary of this length.
+    /// The values are indices into a dictionary of this length.
     Given(u64),
     /// Indices are assigned in the order in which the numbers first appear.
     Found(BTreeMap<u64, u32>),
@@ -293,10 +293,12 @@ impl Schema for Canonical {
     ) -> Result<(), TraceError> {
         let fields = columns.fields();
         let missing = |name: &str, others: &str| columns.missing(name, others);
-        let at = found::time(fields, &titles::AT)
-            .ok_or_else(|| missing("at_ns", "another of times: timestamp, time_us, ..."))?;
-        let op = found::any(fields, &titles::OP, |_| true)
-            .ok_or_else(|| missing("op", "another of operations: operation, is_write, ..."))?;
+        let at = found::time(fields, &titles::AT).ok_or_else(|| {
+            missing("at_ns", "a different name for times: timestamp, time_us, ...")
+        })?;
+        let op = found::any(fields, &titles::OP, |_| true).ok_or_else(|| {
+            missing("op", "a different name for operations: operation, is_write, ...")
+        })?;
         let offset = found::bytes(fields, &titles::OFFSET)
             .ok_or_else(|| missing("offset", "another of places: lba, sector, ..."))?;
         let len = found::bytes(fields, &titles::LEN)

@@ -126,7 +126,7 @@ fn spread<T: Clone + Default>(values: &mut Vec<T>, missing: &[bool]) {
     values.resize(missing.len(), T::default());
     for (row, missing) in missing.iter().enumerate().rev() {
         if !missing {
-            // The number of values equals that of rows that have one.
+            // The number of values equals the number of rows that are not null.
             from -= 1;
             values.swap(from, row);
         }

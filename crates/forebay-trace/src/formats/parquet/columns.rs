@@ -83,7 +83,7 @@ impl<'a> Columns<'a> {
         found.ok_or_else(|| self.missing(name, ""))
     }
 
-    /// Creates the error that there is no column with `name` or any of the alternative names.
+    /// Creates the error that no column is called `name` or by one of the alternative names.
     pub(super) fn missing(&self, name: &str, others: &str) -> TraceError {
         let others = if others.is_empty() { String::new() } else { format!(", or {others}") };
         TraceError::Malformed {
@@ -284,7 +284,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Translates a column with few distinct strings, each of which is translated only once.
-    /// Returns the meaning of every row. Null has the meaning `of_null`, if that is given.
+    /// Returns the meaning of every row. Nulls are translated to `of_null`, if it is given.
     pub(super) fn meanings<T: Clone>(
         &self,
         name: &str,

@@ -8,7 +8,7 @@ use crate::columns::unit::TIME_UNITS;
 use crate::formats::titles::{AT, LATENCY, LEN, NAME, OFFSET, OP, PROCESS, THREAD, Titles, VOLUME};
 use crate::table::{ColumnKind, Field};
 
-/// A column that was found for some role.
+/// A column that was found for a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FoundColumn<'a> {
     /// The name of the column.
@@ -111,7 +111,7 @@ pub(super) fn declared(fields: &[Field]) -> Option<(String, [String; 3])> {
     Some((text, [at.name, offset.name, len.name].map(str::to_owned)))
 }
 
-/// A column's name, how it is read, and why.
+/// A column's name, how the column is interpreted, and why.
 type Meaning<'a> = (&'a str, String, &'static str);
 
 fn timed<'a>(fields: &[Field], role: &str, found: FoundColumn<'a>) -> Meaning<'a> {
@@ -154,7 +154,7 @@ pub(super) fn meanings(fields: &[Field]) -> Vec<ColumnMeaning> {
     let meaning = |field: &Field| {
         let found = read.iter().flatten().find(|(name, ..)| *name == field.name);
         let (read_as, because) = found.map_or(
-            ("_", "the name is unknown, or another column has its role"),
+            ("_", "the name is unknown, or another column already has its role"),
             |(_, role, because)| (role.as_str(), *because),
         );
         let (column, read_as, because) =
@@ -175,8 +175,8 @@ pub(super) fn bytes<'a>(fields: &'a [Field], names: &[(&str, u64)]) -> Option<Fo
     Some(FoundColumn { name: &fields.get(column)?.name, unit: Some(unit) })
 }
 
-/// Returns a note if only one of the names of offset and length contains a unit. The other column
-/// is read in bytes.
+/// Returns a note if only one of the two names, that of the offset or that of the length, contains
+/// a unit. The other column is read in bytes.
 pub(super) fn open_unit(fields: &[Field]) -> Option<String> {
     let mut extents = titles(fields).extents().into_iter().flatten();
     let (column, _) = extents.find(|(_, unit)| unit.is_none())?;

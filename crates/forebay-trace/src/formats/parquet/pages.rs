@@ -26,7 +26,8 @@ const TEXTS_BYTES_MAX: usize = 64 << 20;
 /// The approximate memory that a string takes in addition to its bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// The strings that were numbered since the last call to `take`, in the order of their numbers.
+/// The strings that have received numbers since the last call of `take`, in the order of their
+/// numbers.
 #[derive(Clone, Default)]
 pub(super) struct NewStrings(Arc<Mutex<Vec<String>>>);
 
@@ -156,7 +157,8 @@ impl Numbering {
         })
     }
 
-    /// Returns the bytes of a data page that state which values are null. They precede its values.
+    /// Returns the part of a data page that specifies which values are null. It precedes the
+    /// values.
     fn levels(&self, page: &Page) -> Result<Vec<u8>> {
         let buffer = page.buffer();
         let length = match page {
@@ -236,7 +238,7 @@ impl PageReader for One {
         Ok(self.0.take())
     }
 
-    // This is only called to skip rows, which is never done here.
+    // Only called to skip rows, which this reader never does.
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
         Ok(None)
     }

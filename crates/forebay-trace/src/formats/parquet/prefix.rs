@@ -21,7 +21,7 @@ const MAGIC: &[u8] = b"PAR1";
 /// How far from the end of a file a footer is searched for, and how many bytes are read at a time.
 const SEARCH_BYTES: u64 = 256 << 20;
 const BLOCK_BYTES: u64 = 1 << 20;
-/// The maximum number of places to try that look like the end of a footer.
+/// The maximum number of positions to try that look like the end of a footer.
 const TRIES_MAX: usize = 64;
 
 /// The first part of a file.
@@ -48,7 +48,7 @@ impl ChunkReader for Prefix {
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         let end = start.checked_add(length as u64);
         if end.is_none_or(|end| end > self.bytes) {
-            return Err(ParquetError::EOF(format!("{length} bytes at {start} are not there")));
+            return Err(ParquetError::EOF(format!("{length} bytes at {start} are beyond the end")));
         }
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, start)?;

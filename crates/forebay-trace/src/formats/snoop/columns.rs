@@ -202,8 +202,8 @@ impl Layout {
         self.unread.iter().map(|(_, heading)| heading.as_str())
     }
 
-    /// Returns whether an ignored column may contain the times, which no other column does. It must
-    /// precede the names.
+    /// Returns whether an ignored column may contain the times, which are in no other column. It
+    /// must precede the names.
     pub(super) fn may_have_time(&self) -> bool {
         let has = |column: Column| self.places.get(column as usize).copied().flatten().is_some();
         let is_timed = has(Column::Start) || has(Column::End) || has(Column::Clock);
@@ -259,7 +259,7 @@ impl Layout {
 
 impl Layout {
     /// Returns how many words the process name has, at most `most`. A file name in the last column
-    /// may also contain spaces, so the first arrangement with numbers in the right places counts.
+    /// may also contain spaces, so the first arrangement with numbers in the right places is used.
     fn named(&self, words: &[&[u8]], most: usize) -> usize {
         let fits = |named: &usize| {
             [Column::Pid, Column::Sector, Column::Bytes].into_iter().all(|column| {

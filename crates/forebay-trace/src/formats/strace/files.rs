@@ -126,7 +126,8 @@ impl Files {
     }
 
     /// Returns the file of a descriptor, given the first argument of a call. Returns `None` if it
-    /// is not a file. With `is_file`, the descriptor must be one, because the call has an offset.
+    /// is not a file. If `is_file` is set, the descriptor must be a file, because the call has an
+    /// offset.
     pub(super) fn find(&mut self, thread: u32, word: &[u8], is_file: bool) -> Option<&mut File> {
         let descriptor = digits(number_of(word))?;
         let path = path_of(word);

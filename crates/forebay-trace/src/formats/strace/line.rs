@@ -53,7 +53,7 @@ impl Times {
 }
 
 const UNFINISHED: &[u8] = b"<unfinished ...>";
-/// What is expected if a call has no time.
+/// The expected content if a call has no time.
 pub(super) const TIME_EXPECTED: &str = "a time before the call (strace -ttt)";
 
 /// Splits a line.

@@ -83,8 +83,7 @@ fn calls_that_are_not_read_are_named() {
         1 10.1 io_submit(0x7f, 1, [{}]) = 1 <0.1>\n1 10.2 io_submit(0x7f, 1, [{}]) = 1 <0.1>\n\
         1 10.3 ioctl(5</db>, BLKDISCARD, [0, 4096]) = 0 <0.1>\n1 10.4 getpid() = 1 <0.1>\n";
     let notes = seen(text).2;
-    let told =
-        "calls that move data in ways that are not read are left out: 1 BLKDISCARD, 2 io_submit";
+    let told = "unsupported calls that transfer data are left out: 1 BLKDISCARD, 2 io_submit";
     assert_eq!(notes.warnings, [told]);
 }
 

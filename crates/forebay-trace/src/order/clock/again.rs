@@ -5,15 +5,15 @@ use crate::Record;
 
 /// The number of rows after a step that are examined.
 pub(in crate::order) const LOOK_AHEAD: usize = 64;
-/// If the time jumps back to where it was after at most this many rows, these do not form a new
-/// run.
+/// If the time returns to its earlier course after at most this many rows, these rows do not form a
+/// new run.
 const FEW_ROWS: usize = 3;
 /// The minimum number of rows before the step for a decision.
 const KNOWN_ROWS: u64 = 8;
 /// The minimum number of rows before the step if the next row is later than all of them.
 const ALONE_ROWS: u64 = 3;
-/// Rows are out of order throughout if at least one in this many of them falls back by the step
-/// divided by this number.
+/// Rows are out of order throughout if at least one row in this many is earlier than its
+/// predecessors by at least the step divided by this number.
 const RESTLESS_SHARE: usize = 8;
 /// If the time jumps back to where it was after more rows, these do not form a new run if the jump
 /// is at least this many times the mean gap.
@@ -49,7 +49,7 @@ impl Clock {
             return true;
         }
         if run_rows <= KNOWN_ROWS {
-            // One row alone is no run.
+            // A single row is not a run.
             let next_ns = ahead.first().map(|record| record.at.0.saturating_add(self.shift_ns));
             return run_rows > ALONE_ROWS && next_ns >= Some(self.newest_ns);
         }

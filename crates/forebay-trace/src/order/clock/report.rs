@@ -22,13 +22,13 @@ impl Clock {
         [self.wild_sentence(), self.split_sentence(), back].into_iter().flatten()
     }
 
-    /// Returns how far off wild rows are at most that kept their times.
+    /// Returns the largest deviation of the wild rows that kept their times.
     pub(in crate::order) fn wild_ns(&self) -> u64 {
         if self.wild > self.placed { self.wild_ns } else { 0 }
     }
 
     /// Returns the first places where another recording seems to begin; none if the steps back are
-    /// those of rows out of order.
+    /// due to rows that are out of order.
     pub(in crate::order) fn run_starts(&self) -> Vec<RunStart> {
         let back = self.back.iter().filter(|_| !self.is_out_of_order());
         let mut starts: Vec<RunStart> = self.appended_starts.iter().chain(back).copied().collect();
@@ -50,7 +50,8 @@ impl Clock {
     fn wild_sentence(&self) -> Option<String> {
         let effect = match self.wild > self.placed {
             true => {
-                "this makes the trace look that long, and its rates and figures over time mean little"
+                "this makes the trace appear that long, so its rates and figures over time are \
+                 unreliable"
             }
             false if self.wild == 1 && self.wild_first == 1 => {
                 "it is treated as if it had the time of the request after it"
@@ -110,7 +111,7 @@ impl Clock {
             n => format!("goes back {n} times, at first at requests {places} of the file"),
         };
         let moved = match moved {
-            0 => "no request was moved for that".into(),
+            0 => "no request was moved because of this".into(),
             _ => format!(
                 "{} {} sorted before earlier rows, by up to {}",
                 counted(moved, "request"),

@@ -1,5 +1,5 @@
-//! Decides whether the clock was set back by less than a second: the rows on both sides are in order,
-//! and those after the step do not soon jump back to where the clock was.
+//! Decides whether the clock was set back by less than a second: the rows on both sides are in
+//! order, and those after the step do not soon jump back to where the clock was.
 //!
 //! In a log whose rows are out of order anyway, such a step is not reported, because a slow request
 //! or a part of the log that was written later looks the same.
@@ -9,7 +9,7 @@ use crate::Record;
 
 /// The minimum number of rows before the step.
 const KNOWN_ROWS: u64 = 64;
-/// The minimum number of rows after the first, and how many of them must be earlier than those
+/// The minimum number of rows after the first, and how many of them must be earlier than the rows
 /// before the step.
 const AHEAD_ROWS: usize = 8;
 const STAY_ROWS: usize = 4;

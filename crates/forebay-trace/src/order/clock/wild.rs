@@ -19,7 +19,8 @@ impl Clock {
         let back_ns = self.newest_ns - row.at_ns.min(self.newest_ns);
         let is_far = back_ns >= FAR_NS;
         let is_missing = row.at_ns == self.shift_ns && row.at_ns <= self.run.first_ns;
-        // A far time of 0 that is followed by others like those before it is surely missing.
+        // A distant time of 0 is certainly a missing time if it is followed by times like those
+        // before it.
         let known_rows = if is_far && is_missing && !ahead.is_empty() { 1 } else { KNOWN_ROWS };
         if !is_far && (!is_missing || back_ns < AHEAD_NS)
             || self.rows - 1 - self.run.before < known_rows

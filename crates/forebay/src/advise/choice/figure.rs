@@ -10,14 +10,14 @@ use crate::slices::Compared;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prefer {
-    /// Prefers the least total time: busy time of the device, or the time until the last
+    /// Prefers the shortest total time: busy time of the device, or the time until the last
     /// completion.
     Total,
     /// Prefers the lowest 99th percentile of read latencies.
     Reads,
     /// Prefers the lowest 99th percentile of write latencies.
     Writes,
-    /// Prefers the least product of all figures that count.
+    /// Prefers the lowest product of all figures that count.
     #[default]
     Balance,
 }

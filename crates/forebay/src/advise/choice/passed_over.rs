@@ -1,5 +1,5 @@
-//! The reasons why schedulers are not recommended, for each scheduler by itself and for all of them
-//! in one sentence.
+//! The reasons why schedulers are not recommended, for each scheduler separately and for all of
+//! them in one sentence.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub enum PassedOver {
     NeedsServer,
     /// The scheduler is not better than the baseline in the other replay.
     Disputed,
-    /// The scheduler is not better than the baseline on every drive that the device might be.
+    /// The scheduler is not better than the baseline on every drive that the device may stand for.
     Unsure,
     /// The scheduler is better than the baseline, but the disk is mostly idle.
     NotNeeded,
@@ -64,14 +64,16 @@ impl fmt::Display for PassedOver {
             PassedOver::Beaten { by, figure } => write!(to, "beaten by {by}: {figure}"),
             PassedOver::NotToBeHad => to.write_str("no longer available"),
             PassedOver::KernelOnly => {
-                to.write_str("works only within the kernel, because it schedules by process")
+                to.write_str("works only within the kernel, because it schedules per process")
             }
             PassedOver::Yardstick => to.write_str("isolates the effect of a longer queue"),
             PassedOver::FallsBehind => to.write_str("the device falls behind with it"),
             PassedOver::NeedsServer => to.write_str("a server is too slow for flash"),
             PassedOver::Disputed => to.write_str("not better under the other replay"),
             PassedOver::Unsure => to.write_str("better or worse, depending on the drive"),
-            PassedOver::NotNeeded => to.write_str("better, but the disk is mostly idle"),
+            PassedOver::NotNeeded => {
+                to.write_str("better, but not needed because the disk is mostly idle")
+            }
             PassedOver::Worse { than, figure } => {
                 write!(to, "better than {than} in one figure, worse in another: {figure}")
             }
@@ -109,7 +111,7 @@ impl PassedOver {
     }
 }
 
-/// A reason reduced to what several schedulers can share, so that they are listed together.
+/// The part of a reason that several schedulers can share, used to list such schedulers together.
 #[derive(PartialEq, Eq)]
 enum Reason<'a> {
     Beaten(&'a str),
@@ -144,7 +146,9 @@ impl<'a> Reason<'a> {
             Reason::Worse(than) => format!("{policies} {is} worse than {than} in these figures"),
             Reason::Alike(to) => format!("{policies} {is} not significantly different from {to}"),
             Reason::Other(PassedOver::KernelOnly) => {
-                format!("{policies} {works} only in the kernel, which knows processes")
+                format!(
+                    "{policies} {works} only in the kernel, which knows the submitting processes"
+                )
             }
             Reason::Other(PassedOver::Yardstick) => {
                 format!("{policies} {shows} the effect of a longer queue")

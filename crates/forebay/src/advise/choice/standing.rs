@@ -60,8 +60,8 @@ impl<'a> Choice<'a> {
         better.iter().find(is_picked).or(least).map(|run| &self.runs[*run])
     }
 
-    /// Formats the figures in which a run is better than the baseline: those that count, or if it
-    /// is no better in these, means and medians.
+    /// Formats the figures in which a run is better than the baseline: the figures that count or,
+    /// if the run is not better in any of these, means and medians.
     pub(crate) fn gains(&self, run: &RunResult) -> String {
         let at = self.runs.iter().position(|other| other.policy == run.policy);
         let at = at.unwrap_or(self.baseline);

@@ -105,8 +105,8 @@ fn the_simplest_of_equal_schedulers_is_chosen() {
     assert_eq!(chosen(&runs, Prefer::Balance), ("mq-deadline".into(), Some("mq-deadline".into())));
 }
 
-/// Slow reads in a tenth of the trace are in nearly every resample. A scheduler that is better only there is not
-/// recommended.
+/// Slow reads in a tenth of the trace are in nearly every resample. A scheduler that is better only
+/// there is not recommended.
 #[test]
 fn a_gain_in_only_one_tenth_of_the_trace_is_not_recommended() {
     let reads = |slow_ms: f64, calm_ms: f64, episodes: u64| {
@@ -334,11 +334,17 @@ fn flash_has_to_be_a_tenth_better_than_the_baseline_and_free_remedies() {
     };
     assert_eq!(said((500.0, 90.0, 90.0), (800.0, 90.0, 90.0)), "worth it");
     let why = said((500.0, 400.0, 90.0), (800.0, 90.0, 90.0));
-    assert!(why.contains("read p99 rises against none (read p99 400 ms against 100 ms)"), "{why}");
+    assert!(
+        why.contains("read p99 rises compared with none (read p99 400 ms against 100 ms)"),
+        "{why}"
+    );
     assert!(said((780.0, 85.0, 85.0), (800.0, 90.0, 90.0)).contains("better than own"));
     // Halving the total time and the write tail does not make up for slower reads.
     let why = said((400.0, 95.0, 45.0), (800.0, 90.0, 90.0));
-    assert_eq!(why, "Not worth flash: read p99 rises against own (read p99 95 ms against 90 ms)");
+    assert_eq!(
+        why,
+        "Not worth flash: read p99 rises compared with own (read p99 95 ms against 90 ms)"
+    );
 }
 
 /// Flash is compared with a scheduler that no other beats, even if a different one is chosen.
@@ -398,7 +404,7 @@ fn flash_is_spared_the_best_figure_of_every_rival() {
     let choice = runs.choice(Prefer::Balance);
     assert_eq!(choice.against_flash(2), None);
     let why = choice.against_flash(3).unwrap().why;
-    assert!(why.starts_with("Not worth flash: read p99 rises against own"), "{why}");
+    assert!(why.starts_with("Not worth flash: read p99 rises compared with own"), "{why}");
 }
 
 /// A simple scheduler is not chosen if it is more than a tenth worse than the best, even if the

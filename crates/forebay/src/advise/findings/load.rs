@@ -18,12 +18,12 @@ impl Case<'_> {
         let text = match (figures.reads, figures.writes) {
             (0, 0) => return None,
             (_, 0) => {
-                "The trace only reads, so nothing can be said about writes, and whatever delays or \
-                 diverts writes has no effect."
+                "The trace contains only reads, so it shows nothing about writes, and mechanisms that \
+                 delay or divert writes have no effect."
             }
             (0, _) => {
-                "The trace only writes, so nothing can be said about reads, and no scheduler ever \
-                 waits for a reader's next request."
+                "The trace contains only writes, so it shows nothing about reads, and no scheduler \
+                 ever waits for a reader's next request."
             }
             _ => return None,
         };
@@ -43,11 +43,11 @@ impl Case<'_> {
                 None => String::new(),
             };
             let so = match no_need {
-                Some(NoNeed::RecordedFast) => ", and the recorded requests were answered fast",
+                Some(NoNeed::RecordedFast) => ", and the recorded requests were answered quickly",
                 _ if self.share_busy() < UTILISATION_THAT_MATTERS => {
                     ", so requests rarely overlap and there is little to reorder"
                 }
-                _ => ", and it answers about as fast as it can",
+                _ => ", and it already answers about as fast as it can",
             };
             return format!(
                 "Nothing to gain: the trace keeps the {drive} busy for {busy}{so}{tail}. {}",
@@ -124,9 +124,9 @@ impl Case<'_> {
     pub(super) fn head_movement(&self) -> String {
         let figures = &self.baseline().figures;
         if self.device.model.cylinders() == 0 {
-            return "This device has no heads to move, so the order only changes who waits for \
-                    whom. Its busy time changes if requests merge, or if more or fewer of them are \
-                    outstanding at a time."
+            return "This device has no heads, so the order of requests only changes which of \
+                    them wait. Its busy time changes if requests merge, or if the number of outstanding \
+                    requests changes."
                 .to_string();
         }
         let written_back = match figures.write_back_s {
@@ -167,10 +167,10 @@ impl Case<'_> {
         let between = contention.between_streams_s / moving;
         if !self.has_streams() {
             return Some(
-                "The trace does not say who submitted requests, so streams that disturb each other \
-                 cannot be identified, and schedulers that work by process (cfq, bfq, bid, \
-                 anticipatory) see a single one and are not at their best; forebay still finds \
-                 streams by address."
+                "The trace does not record which process submitted each request, so streams that \
+                 disturb each other cannot be identified, and per-process schedulers (cfq, bfq, \
+                 bid, anticipatory) see a single process and perform worse than they could; \
+                 forebay still detects streams by their addresses."
                     .to_string(),
             );
         }
@@ -186,7 +186,8 @@ impl Case<'_> {
         };
         let of_volumes = match self.input.has_streams_of_volumes() {
             true => {
-                " The trace does not say who submitted requests, so its volumes are the streams."
+                " The trace does not record which process submitted each request, so each volume \
+                 counts as a stream."
             }
             false => "",
         };

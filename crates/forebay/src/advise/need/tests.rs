@@ -76,7 +76,7 @@ fn a_mostly_idle_disk_needs_flash_only_for_long_tails() {
         ),
         // The tail of a few requests says nothing.
         (Case { requests: [3000, 90], ..slow }, idle),
-        (Case { span_s: 4.5, ..slow }, "the trace is too short to tell"),
+        (Case { span_s: 4.5, ..slow }, "the trace is too short for a conclusion"),
         // A busy disk needs whatever helps.
         (Case { busy_s: 60.0, ..IDLE }, ""),
         (Case { busy_s: 60.0, requests: [200, 0], ..IDLE }, ""),
@@ -125,7 +125,7 @@ fn a_stream_without_its_neighbor_has_to_gain_a_fifth_of_a_long_tail() {
         // On a mostly idle disk, only long tails count.
         (IDLE, (48.0, 12.0), false),
         (IDLE, (51.0, 12.0), true),
-        // Unless the recorded requests were answered fast.
+        // Unless the recorded requests were answered quickly.
         (Case { recorded_ms: Some([11.0, 0.5]), ..IDLE }, (51.0, 12.0), false),
         (Case { recorded_ms: Some([80.0, 0.5]), ..IDLE }, (51.0, 12.0), true),
         (Case { span_s: 4.5, ..busy }, (51.0, 12.0), false),

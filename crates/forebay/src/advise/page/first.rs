@@ -1,5 +1,5 @@
-//! The first screen of the report: the present state and the alternatives, what to do, why, and how far to trust the
-//! answer.
+//! The first screen of the report: the present state and the alternatives, what to do, why, and how
+//! far to trust the answer.
 
 use forebay_ask::named;
 use forebay_show::{Block, Cell, Column, Figure, KeyFigure, Row, RowMark, Table, Unit};
@@ -20,8 +20,9 @@ struct Alternative<'a> {
     mark: RowMark,
 }
 
-/// Returns the rows of the table: the present state, Linux's best scheduler, the one that may be better, Forebay's best,
-/// and flash. Marks the recommendation that costs nothing, or else the recommended use of flash.
+/// Returns the rows of the table: the present state, Linux's best scheduler, the one that may be
+/// better, Forebay's best, and flash. Marks the recommendation that costs nothing, or else the
+/// recommended use of flash.
 fn compared(advice: &Advice) -> Vec<Alternative<'_>> {
     let run = |policy: &str| advice.runs.iter().find(|run| run.policy == policy);
     let plain = |name: String, run| Alternative { name, run, mark: RowMark::Plain };
@@ -68,8 +69,8 @@ fn own(advice: &Advice) -> Option<&str> {
     is_own.then_some(recommended)
 }
 
-/// Returns the recommended use of flash. If none is recommended and the disk is not idle, returns a cache that makes no
-/// latency worse. None of these lines is shown for a trace that is too short.
+/// Returns the recommended use of flash. If none is recommended and the disk is not idle, returns a
+/// cache that makes no latency worse. None of these lines is shown for a trace that is too short.
 pub(super) fn flash(advice: &Advice) -> Option<&Remedy> {
     let tried =
         || advice.remedies.iter().filter(|one| one.flash_bytes > 0 && one.total_s.is_some());
@@ -140,12 +141,14 @@ fn times(advice: &Advice) -> Option<Table> {
     Some(table)
 }
 
-/// Returns whether the device falls behind, but only in bursts, so that the lag counts rather than the total time.
+/// Returns whether the device falls behind, but only in bursts, so that the lag counts rather than
+/// the total time.
 fn falls_in_bursts(advice: &Advice, now: &RunResult) -> bool {
     advice.enough.is_some() && now.replay == Replay::Open && advice.is_behind_in_bursts(now)
 }
 
-/// Returns whether percentiles of `count` requests of one kind say something; otherwise, one is just one of them.
+/// Returns whether percentiles of `count` requests of one kind are meaningful; with fewer requests,
+/// a percentile is just one of the latencies.
 fn is_sure(now: &RunResult, count: u64) -> bool {
     count >= TOO_FEW || now.figures.requests < TOO_FEW
 }
@@ -159,9 +162,12 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
         Some(_) if advice.is_other_device => {
             let device = &advice.device;
             let what = match advice.trust.is_checked {
-                true => format!("nothing: the recorded device is not like {device}"),
+                true => format!("nothing: the recorded device does not resemble {device}"),
                 false => {
-                    format!("name your disk with {}: this answer is for {device}", named("device"))
+                    format!(
+                        "specify your disk with {}: this answer is for {device}",
+                        named("device")
+                    )
                 }
             };
             terms.push(("Do now", what));
@@ -178,7 +184,7 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
                 Some(pair) if pair.is_write_back() => {
                     "write to another disk, or less at once (vm.dirty_bytes)"
                 }
-                Some(_) => "run one of them at another time, or on another disk",
+                Some(_) => "run one of the two at another time, or on another disk",
             };
             terms.push(("Do now", format!("{what}: {}", why_nothing(advice))));
         }
@@ -200,7 +206,7 @@ pub(super) fn answer(advice: &Advice) -> Vec<Block> {
             true => String::new(),
             false => {
                 let (baseline, current) = (&advice.baseline, named("current"));
-                format!("; current scheduler assumed: {baseline} ({current} names another)")
+                format!("; current scheduler assumed: {baseline} (specify another with {current})")
             }
         };
         let stands_in = match advice.stands_in {
@@ -245,7 +251,7 @@ fn why_nothing(advice: &Advice) -> String {
         .uncertain
         .as_ref()
         .and_then(on_what)
-        .unwrap_or_else(|| "no other Linux scheduler is sure to be better".to_string())
+        .unwrap_or_else(|| "no other Linux scheduler is certain to be better".to_string())
 }
 
 /// Returns the first clause of a reason, without details in parentheses.
@@ -263,7 +269,8 @@ fn tail_without(of: &Disturbance) -> Option<KeyFigure> {
     })
 }
 
-/// Returns the key figures, gains first: how the recommendation changes the tail latencies and the total time.
+/// Returns the key figures, gains first: how the recommendation changes the tail latencies and the
+/// total time.
 pub(super) fn key_figures(advice: &Advice) -> Vec<KeyFigure> {
     let options = compared(advice);
     let flash = flash(advice).filter(|one| one.recommended).and_then(|one| one.run.as_deref());

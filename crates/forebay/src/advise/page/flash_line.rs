@@ -8,11 +8,11 @@ use crate::advise::trial::PARTIAL_THAT_MATTERS;
 use crate::advise::{Advice, Remedy, RemedyKind, Verdict};
 use crate::quantities::{bytes, percent, seconds};
 
-/// The share of the blocks used that are written below which a larger cache cannot absorb more writes.
+/// If less than this share of the used blocks is written, a larger cache cannot absorb more writes.
 const WRITTEN_THAT_MATTERS: f64 = 0.05;
 
-/// Returns whether flash would help, in one line; `None` if the trace does not tell, or if the
-/// headline does.
+/// Returns whether flash would help, in one line; `None` if the trace does not show that, or if the
+/// headline states it.
 pub(super) fn flash_line(advice: &Advice) -> Option<String> {
     // Flash in front of flash is not tried.
     if advice.pictures.cylinders == 0 {
@@ -58,11 +58,13 @@ fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     });
     if !remedy.recommended {
         let but = match (keeps_up == Some(remedy.flash_bytes), &remedy.against) {
-            (true, _) => "keeps up, but may not be better in every figure; the report says why",
+            (true, _) => {
+                "keeps up, but may not be better in every figure; see the report for the reason"
+            }
             (false, Some(against)) => {
                 return format!("{size} {how} is not recommended: {}{partial}", against.in_short);
             }
-            (false, None) => "may not be worth it; the report says why",
+            (false, None) => "may not be worth it; see the report for the reason",
         };
         return format!("{size} {how} {but}");
     }
@@ -77,7 +79,7 @@ fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     // A larger cache still takes longer bursts of writes.
     let only_reads = written_share(remedy).is_some_and(|share| share < WRITTEN_THAT_MATTERS);
     if let Some(full) = full_bytes.filter(|_| advice.is_flash_size_named && only_reads) {
-        said += &format!("; more than {} finds no more blocks", bytes(full as f64));
+        said += &format!("; sizes above {} do not increase the hits", bytes(full as f64));
     }
     said
 }
@@ -102,8 +104,8 @@ struct SavedTime {
     per: &'static str,
 }
 
-/// Returns the time that flash saves, if it is at least 1 %: the average per GiB, or the total if there is less than a
-/// GiB, or if part of it gains nothing.
+/// Returns the time that flash saves, if it is at least 1 %: the average per GiB, or the total if
+/// there is less than a GiB, or if part of it gains nothing.
 fn saved_time(remedy: &Remedy, is_too_large: bool) -> Option<SavedTime> {
     const GIB: f64 = (1u64 << 30) as f64;
     let (before, after) = (remedy.before.as_ref()?.total_s, remedy.total_s?);

@@ -99,7 +99,7 @@ pub(super) fn ranked(advice: &Advice, ranking: &[Ranked], total_is: &str) -> Vec
     .marked(ranking.iter().map(mark));
     let said = format!(
         "Each scheduler compared with {}. Intervals cover 95 % of resamples of the run; those of \
-         savings resample both runs together, and these decide.",
+         savings resample both runs together and determine the recommendation.",
         advice.baseline
     );
     let is_compared = ranking.iter().any(|one| one.gain_share.is_some());

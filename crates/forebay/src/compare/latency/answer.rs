@@ -28,7 +28,7 @@ pub enum LatencyChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GroupKind {
-    /// No common property: all reads and writes.
+    /// All reads and writes.
     All,
     /// The operation: reads or writes.
     Operation,
@@ -45,10 +45,11 @@ pub struct LatencyAnswer {
     pub text: String,
     /// Whether latencies are higher or lower in the second trace.
     pub change: LatencyChange,
-    /// The groups whose latencies changed, if others' did not, as in "reads of postgres".
+    /// The groups whose latencies changed, if those of other groups did not, as in "reads of
+    /// postgres".
     pub changed_for: Option<String>,
-    /// Set if the second trace has another mix of groups of this kind, such as more slow writes,
-    /// while hardly any of the groups changed by itself.
+    /// Set if the second trace has a different mix of groups of this kind, such as more slow
+    /// writes, while hardly any single group changed.
     pub mix_of: Option<GroupKind>,
     /// When the change began, in seconds of the second trace, if it is sudden and not from the
     /// beginning.
@@ -124,8 +125,8 @@ impl LatencyAnswer {
         &self.groups[0]
     }
 
-    /// Returns when the change began and ended, as in " from about 200 s to 300 s"; an empty text if
-    /// it is not sudden.
+    /// Returns when the change began and ended, as in " from about 200 s to 300 s"; an empty text
+    /// if it is not sudden.
     pub(super) fn when(&self) -> String {
         match (self.since_s.map(seconds), self.until_s.map(seconds)) {
             (Some(since), Some(until)) => format!(" from about {since} to {until}"),
@@ -135,7 +136,8 @@ impl LatencyAnswer {
         }
     }
 
-    /// Returns reads or writes that are too few to judge, if their mean changed by more than its bound.
+    /// Returns reads or writes that are too few to judge, if their mean changed by more than its
+    /// bound.
     pub(super) fn unjudged(&self) -> Option<&LatencyGroup> {
         let is_changed = |group: &LatencyGroup| {
             group.mean_ms.deviation.is_none_or(|deviation| deviation.abs() > RELATIVE_MAX)

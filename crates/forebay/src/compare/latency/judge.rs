@@ -14,16 +14,16 @@ use crate::advise::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
 /// The share of requests by which the traces' blocks of time may differ in total for the traces to
 /// be paired, block by block.
 const PAIRED_SHARE: f64 = 0.01;
-/// The share of all added latency with which a group is reported alone, if most requests belong to
-/// other groups.
+/// If a group has at least this share of all added latency, it is reported alone even if most
+/// requests belong to other groups.
 const MOSTLY_SHARE: f64 = 0.8;
 /// The minimum number of reads and of writes in the first trace for their means to show what a
 /// change of their mix does.
 const MIXED_LEAST: u64 = 10;
 /// The maximum number of groups of a kind that a sentence names.
 const NAMED_MAX: usize = 2;
-/// The share of the requests up to which the groups that changed count as few, so that a change of
-/// the mix is given as the cause.
+/// If the groups that changed have at most this share of the requests, a change of the mix is
+/// reported as the cause.
 const UNCHANGED_SHARE: f64 = 0.05;
 
 /// For each resample, the weights of the blocks of both traces.
@@ -106,8 +106,8 @@ struct Comparison<'a> {
     level: f64,
 }
 
-/// The figure in which groups are compared: the one that changed for all requests, or each of them
-/// if they changed in different directions.
+/// The figure by which groups are compared: the figure that changed for all requests, or both
+/// figures if they changed in different directions.
 #[derive(Clone, Copy)]
 enum Lead {
     Mean,
@@ -193,7 +193,8 @@ impl Comparison<'_> {
     }
 
     /// Compares the latencies of all requests in a span of the second trace: with those of the same
-    /// blocks of the first trace if the traces are paired, else with those of the whole first trace.
+    /// blocks of the first trace if the traces are paired, else with those of the whole first
+    /// trace.
     fn within(&self, span: ChangedSpan, is_paired: bool) -> Option<LatencyGroup> {
         let inside = span.weights();
         let weights = [if is_paired { inside.clone() } else { whole() }, inside];
@@ -307,7 +308,8 @@ fn of_kind(groups: &[(GroupKey, LatencyGroup)], kind: GroupKind) -> Vec<&(GroupK
 }
 
 /// Returns a group whose mean is higher in the second trace and one of the same kind whose mean is
-/// lower, each with the most requests, if both slower and faster groups have more than a few of the requests.
+/// lower, each with the most requests, if both slower and faster groups have more than a few of the
+/// requests.
 pub(super) fn opposed<'a>(
     groups: impl Iterator<Item = &'a LatencyGroup> + Clone,
 ) -> Option<[&'a LatencyGroup; 2]> {
@@ -356,8 +358,8 @@ fn by_operations(all: &LatencyGroup, groups: &[(GroupKey, LatencyGroup)]) -> Opt
     (by_mix / by_all >= MOSTLY_SHARE).then_some(GroupKind::Operation)
 }
 
-/// Describes the groups whose latencies changed, if not all did, and returns the group itself if
-/// there is only one.
+/// Describes the groups whose latencies changed, unless all groups changed. Returns the group
+/// itself if there is only one.
 fn whom(
     groups: &[(GroupKey, LatencyGroup)],
     change: LatencyChange,
@@ -393,9 +395,9 @@ fn whom(
     (is_told.then_some(text), only)
 }
 
-/// Returns the groups that changed; all groups if those that changed have little of the added latency.
-/// If all of them changed, returns only the one with most of the added latency, if there is one and
-/// most requests belong to other groups.
+/// Returns the groups that changed; all groups if those that changed have little of the added
+/// latency. If all of them changed, returns only the one with most of the added latency, if there
+/// is one and most requests belong to other groups.
 fn changed_of<'a>(
     judged: &[&'a (GroupKey, LatencyGroup)],
     change: LatencyChange,

@@ -19,7 +19,7 @@ const SHUFFLES: usize = 200;
 const OUTSIDE_MAX: f64 = 0.25;
 /// The minimum number of blocks in the span, and of blocks outside.
 const SIDE_LEAST: usize = 2;
-/// The share of the best span's explanation from which on a step is preferred, because it is
+/// The share of the best span's explanation at or above which a step is preferred, because it is
 /// simpler.
 const STEP_SHARE: f64 = 0.9;
 
@@ -124,9 +124,8 @@ fn best_span(values: &[f64], family: Family) -> Option<Span> {
             }
         }
     }
-    // A span and the blocks outside it explain equally much. The changed part is the one that
-    // differs from the first trace, so of a step's two sides, the one farther from the first trace
-    // is the span.
+    // A span and the blocks outside it explain the variance equally well. Of a step's two sides,
+    // the one that differs more from the first trace is therefore the changed span.
     let sided = best.map(|best| match (best.from, best.to) {
         (0, to) if mean(&values[to..]).abs() > mean(&values[..to]).abs() => {
             Span { from: to, to: count, ..best }
@@ -139,8 +138,8 @@ fn best_span(values: &[f64], family: Family) -> Option<Span> {
     sided.filter(|best| best.explained.is_finite())
 }
 
-/// Returns whether fewer than 1 % of the random orders have a span of the family that explains as
-/// much.
+/// Returns whether fewer than 1 % of random orders contain a span of the family that explains as
+/// much of the variance.
 fn is_beyond_chance(values: &[f64], explained: f64, family: Family) -> bool {
     let mut random = Random(1);
     let mut shuffled = values.to_vec();

@@ -25,7 +25,7 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
         LatencyChange::Faster => format!("{b} is faster than {a}{when}: {figures}{whom}."),
         LatencyChange::Mixed => {
             opposite(answer, a, b).or_else(|| tail(answer, a, b)).unwrap_or_else(|| {
-                format!("{b} is slower than {a} in part and faster in part: {figures}.")
+                format!("{b} is partly slower and partly faster than {a}: {figures}.")
             })
         }
         LatencyChange::Unsure => {
@@ -34,13 +34,13 @@ pub(in super::super) fn sentence(answer: &LatencyAnswer, a: &str, b: &str) -> St
         LatencyChange::Same => format!("{b} is as fast as {a}: {figures}{whom}."),
         LatencyChange::TooFew => {
             format!(
-                "{b} and {a} have too few recorded latencies to say which is faster: {figures}."
+                "{b} and {a} have too few recorded latencies to determine which is faster: {figures}."
             )
         }
     };
     let fits = |text: &String| text.split_whitespace().count() <= WORDS_MAX;
     let without_size = match whom.rfind(" of up to ").or(whom.rfind(" of over ")) {
-        // Without its size, "requests" names no part of the load.
+        // Without a size, "requests" does not identify a part of the load.
         Some(end) if whom[..end] == *", mainly requests" => String::new(),
         Some(end) => whom[..end].to_string(),
         None => whom.clone(),
@@ -82,7 +82,7 @@ fn opposite(answer: &LatencyAnswer, a: &str, b: &str) -> Option<String> {
     ))
 }
 
-/// Says how the mix of reads and writes changed.
+/// Describes how the mix of reads and writes changed.
 fn mix(answer: &LatencyAnswer) -> String {
     let all = answer.all();
     let reads = answer.groups.iter().find(|group| group.kind == GroupKind::Operation);
@@ -94,8 +94,8 @@ fn mix(answer: &LatencyAnswer) -> String {
     format!(", because the mix changed{shares}")
 }
 
-/// Says whether the tail is longer and the median shorter, or vice versa, if they changed in opposite
-/// directions, and for which operation if it is the only one.
+/// States whether the tail got longer and the median shorter, or vice versa, if they changed in
+/// opposite directions; and for which operation, if only one changed so.
 fn tail(answer: &LatencyAnswer, a: &str, b: &str) -> Option<String> {
     let opposed = |group: &LatencyGroup| match (group.p99_ms.change(), group.p50_ms.change()) {
         (LatencyChange::Slower, LatencyChange::Faster) => Some(["longer", "shorter"]),
@@ -120,8 +120,8 @@ fn tail(answer: &LatencyAnswer, a: &str, b: &str) -> Option<String> {
     ))
 }
 
-/// Formats the median and the tail of a group, and the one of them that changed more. Formats the
-/// mean instead of the tail if there are too few requests for one.
+/// Formats the median and the tail of a group, and names the one that changed more. If there are
+/// too few requests for a tail, formats the mean instead.
 fn figures(answer: &LatencyAnswer, all: &LatencyGroup) -> [String; 2] {
     let told = |name: &str, figure: &LatencyFigure| {
         format!("{name} {} (was {})", millis(figure.b), millis(figure.a))

@@ -68,7 +68,7 @@ fn miss_ratios(card: &Card) -> Chart {
     };
     let error = significant(card.mrc_mean_error);
     let title = format!("Miss ratio of LRU caches, mean error {error}");
-    let description = "The share of the blocks used that caches of each size do not hold.";
+    let description = "The share of block uses that miss in a cache of each size.";
     let y = ChartAxis::new("missed, %", Unit::Share, 100.0, ChartScale::Between(0.0, 1.0));
     chart("mrc", &title, description, y, [line(|point| point.a), line(|point| point.b)])
 }

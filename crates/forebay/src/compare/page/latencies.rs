@@ -18,8 +18,8 @@ pub(super) fn tone(change: LatencyChange) -> Option<Verdict> {
     }
 }
 
-/// Builds the table for the first screen: all requests while they were changed and in all, reads and
-/// writes, and the other groups that changed.
+/// Builds the table for the first screen: all requests while they were changed and in all, reads
+/// and writes, and the other groups that changed.
 pub(super) fn foremost(answer: &LatencyAnswer) -> Table {
     let is_shown = |group: &&LatencyGroup| {
         let is_changed = tone(group.change).is_some();

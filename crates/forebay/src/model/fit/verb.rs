@@ -17,7 +17,7 @@ use crate::model::judge::{Judged, VerdictOfTwins, judge};
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb, in_place_of, warn_notes};
 
 forebay_ask::ask! {
-    /// Fit a small model to a trace, to share in its place
+    /// Fit a small model to a trace, which can be shared instead of the trace
     pub struct FitAsk("fit") {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],

@@ -22,7 +22,7 @@ impl Value for Budget {
     const PYTHON: &'static str = "str | float";
 
     fn parse(text: &str) -> Result<Budget, String> {
-        let wrong = || format!("got '{text}', expected an amount, as in 1500 or 1500EUR");
+        let wrong = || format!("got '{text}', expected an amount above 0, as in 1500 or 1500EUR");
         let is_letter = |c: char| c.is_ascii_alphabetic();
         let (amount, currency) = text.split_at(text.find(is_letter).unwrap_or(text.len()));
         let amount: f64 = amount.trim().parse().map_err(|_| wrong())?;

@@ -61,13 +61,13 @@ pub(super) struct Clients<'a> {
     client_of: Vec<Option<usize>>,
     /// The clients, in the order in which the user gave them.
     pub(super) clients: Vec<Client>,
-    /// The factor by which the clients' data are larger than their extents, or smaller, because the user
-    /// gave their size.
+    /// The factor by which the clients' data is larger or smaller than their extents, because the
+    /// user specified the size of the data.
     pub(super) scale: f64,
     /// When the last request of all clients arrives.
     pub(super) lasts: Nanos,
-    /// The length of one or two gaps that are nearly all of that time, as when a recording was stopped
-    /// for hours; else 0.
+    /// The length of one or two gaps that make up nearly all of that time, for example because a
+    /// recording was stopped for hours; else 0.
     pub(super) paused: Nanos,
 }
 
@@ -259,7 +259,7 @@ impl<'a> Clients<'a> {
             let said = input.told_of_gaps()?;
             let (path, option) = (input.path.display(), named("gib"));
             Some(format!(
-                "{path}: {said} If your data fit into less, name the size ({option} {gib})."
+                "{path}: {said} If your data needs less space, specify its size ({option} {gib})."
             ))
         };
         self.inputs.iter().filter_map(told).collect()

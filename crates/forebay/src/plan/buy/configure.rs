@@ -75,16 +75,16 @@ impl Configuration {
     }
 }
 
-/// A set-up of drives, with the clients that use it.
+/// A setup of drives, with the clients that use it.
 struct Back<'a> {
     name: String,
     drives: usize,
-    /// The rate that the set-up guarantees for any workload, in requests per second.
+    /// The rate that the setup guarantees for any workload, in requests per second.
     iops: u64,
     clients: Vec<Tenant<'a>>,
 }
 
-/// A client of a set-up, with the rate reserved for it.
+/// A client of a setup, with the rate reserved for it.
 struct Tenant<'a> {
     need: &'a ClientNeed,
     keep_iops: u64,
@@ -99,7 +99,7 @@ const PACE_PERCENT: [u64; 2] = [50, 150];
 /// (docs/placement-log.md).
 const MARK_BYTES: u64 = 4096;
 
-/// Generates the texts for `best`. `guarantees` are the rates that its set-ups guarantee.
+/// Generates the texts for `best`. `guarantees` are the rates that its setups guarantee.
 pub(super) fn configuration(
     best: &BuyRow,
     kind: &DriveLayout<'_>,
@@ -351,7 +351,7 @@ impl Words<'_> {
             if !self.is_striped(back) {
                 text += &format!("emulate_flash = {}\n", quoted(self.kind.flash_asked));
             }
-            text += "# `format=yes` begins a blank flash: leave it out from the second start on.\n";
+            text += "# `format=yes` initializes a blank flash: remove it after the first start.\n";
             let policy = format!("cache:format=yes:id=1:disk={}", self.kind.inner());
             text += &format!("policy = {}\n", quoted(&policy));
         } else {
@@ -413,8 +413,8 @@ impl Words<'_> {
                 write.random_iops,
             ),
             None => format!(
-                "# /sys/fs/cgroup/io.cost.model: what flash does depends on what was written to it before. Measure your\n\
-                 # {}, as with the kernel's tools/cgroup/iocost_coef_gen.py; without, the kernel takes its own figures.\n",
+                "# /sys/fs/cgroup/io.cost.model: the speed of flash depends on previous writes. Measure your\n\
+                 # {}, as with the kernel's tools/cgroup/iocost_coef_gen.py; otherwise, the kernel uses its built-in figures.\n",
                 plain(&self.best.drive),
             ),
         };

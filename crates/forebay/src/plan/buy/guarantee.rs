@@ -1,11 +1,12 @@
-//! Measures the rate that drives in a layout guarantee for any workload of small requests: that of random 4 KiB reads
-//! or writes over the whole drives, whichever are slower. Flash is measured at the greatest queue depth at which
-//! requests are still answered within the promised time. A disk is measured at depth one: while promises are due, the
-//! server sends few requests to a disk, so a rate that needs a long queue cannot be promised.
+//! Measures the rate that drives in a layout guarantee for any workload of small requests: that of
+//! random 4 KiB reads or writes over the whole drives, whichever are slower. Flash is measured at
+//! the highest queue depth at which requests are still answered within the promised time. A disk is
+//! measured at depth one: while promises are due, the server sends few requests to a disk, so a
+//! rate that needs a long queue cannot be promised.
 //!
-//! The recorded requests may be served faster, because they are close together or sequential, but a reservation must
-//! not count on that. A flash cache does not count either, because random requests miss it. Flash is measured in a
-//! worn-in state, on a smaller drive of the same kind.
+//! The recorded requests may be served faster, because they are close together or sequential, but a
+//! reservation must not count on that. A flash cache does not count either, because random requests
+//! miss it. Flash is measured in a worn-in state, on a smaller drive of the same kind.
 
 use std::cell::Cell;
 
@@ -26,19 +27,23 @@ const FLASH_DEPTH_MAX: u32 = 32;
 const READS_BEFORE: u64 = 1_000;
 /// The number of warm-up writes per disk, which fill its write cache and are not counted.
 const WRITES_BEFORE: u64 = 10_000;
-/// The number of random writes that a flash drive takes before it becomes part of a layout. It is higher than for disks
-/// because flash has a larger buffer and collects garbage only when it is full.
+/// The number of random writes that a flash drive takes before it becomes part of a layout. It is
+/// higher than for disks because flash has a larger buffer and collects garbage only when it is
+/// full.
 const WRITES_OF_FLASH: u64 = 200_000;
 /// The number of warm-up writes per flash drive within a layout.
 const WRITES_IN_LAYOUT: u64 = 10_000;
 /// The number of requests that are counted, except for writes to flash.
 const COUNTED: u64 = 40_000;
-/// The number of writes to flash drives that are counted: so many that each drive collects garbage many times.
+/// The number of writes to flash drives that are counted: so many that each drive collects garbage
+/// many times.
 const WRITES_COUNTED: u64 = 100_000;
-/// The maximum amount of simulated data per set, in bytes. The data are spread over the whole drives.
+/// The maximum amount of simulated data per set, in bytes. The data are spread over the whole
+/// drives.
 const DATA_BYTES_MAX: u64 = 64 << 30;
-/// The parameters of the worn-in flash drive that is simulated in place of a larger one.
-const WORN: &str = "capacity-gb=16:overwritten-percent=100";
+/// The capacities in GB of the worn-in flash drive that is simulated in place of a larger one. The
+/// first that the drive's number of dies permits is used.
+const WORN_GB: [u32; 5] = [16, 32, 64, 128, 256];
 
 /// The rate, in requests per second, that drives guarantee for any workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,15 +52,15 @@ pub(super) struct Guarantee {
 }
 
 impl Guarantee {
-    /// Returns the rate in whole requests per second. The small addend keeps rounding down from
+    /// Returns the rate in whole requests per second. A small addend prevents rounding down from
     /// costing a constant-rate server one request per second.
     pub(super) fn iops(self) -> u64 {
         (self.rate_iops + 1e-6).floor().max(1.0) as u64
     }
 }
 
-/// Measures the rate that `drives` in the layout `kind` guarantee, if a share `fraction` of requests is promised an
-/// answer within `within`.
+/// Measures the rate that `drives` in the layout `kind` guarantee, if a share `fraction` of
+/// requests is promised an answer within `within`.
 ///
 /// # Errors
 /// Fails if the drives cannot form the layout.
@@ -69,7 +74,8 @@ pub(super) fn guarantee(
     let worn = worn_in(kind);
     let kind =
         DriveLayout { layout, flash: None, drive: worn.as_ref().unwrap_or(kind.drive), ..*kind };
-    // Worn-in flash takes memory, so the smallest possible set is simulated to represent all drives.
+    // Worn-in flash takes memory, so the smallest possible set is simulated to represent all
+    // drives.
     let sets = match worn {
         Some(_) => drives / layout.width(),
         None => layout.sets(drives).unwrap_or(1),
@@ -98,8 +104,8 @@ pub(super) fn guarantee(
     Ok(Guarantee { rate_iops: rate_iops * sets as f64 })
 }
 
-/// Measures the rate of small requests, per second, that `drives` like `drive` in a layout keep under
-/// any workload, if 99 % of requests are promised an answer within `within`. This is the
+/// Measures the rate of small requests, per second, that `drives` like `drive` in a layout keep
+/// under any workload, if 99 % of requests are promised an answer within `within`. This is the
 /// `capacity_iops` of `forebay serve`.
 ///
 /// # Errors
@@ -121,10 +127,10 @@ pub fn guaranteed_iops(
     Ok(guarantee(&kind, drives, within, 0.99)?.iops())
 }
 
-/// Returns the rate and the queue depth at the greatest depth that is in time, or at depth 1 if none is. `at` measures
-/// the rate at a depth and whether requests are in time. Only powers of two up to `depth_max` are tried, in a binary
-/// search, because requests are never answered sooner at a greater depth. The search starts with about one request per
-/// drive.
+/// Returns the rate and the queue depth at the highest depth that is in time, or at depth 1 if none
+/// is. `at` measures the rate at a depth and whether requests are in time. Only powers of two up to
+/// `depth_max` are tried, in a binary search, because requests are never answered sooner at a
+/// greater depth. The search starts with about one request per drive.
 fn fastest_in_time(
     drives: u32,
     depth_max: u32,
@@ -147,11 +153,12 @@ fn fastest_in_time(
     Ok(best)
 }
 
-/// Opens a smaller, worn-in drive of the same kind; `None` if the drive is not flash, or if the user specified how worn
-/// it is.
+/// Opens a smaller, worn-in drive of the same kind; `None` if the drive is not flash, or if the
+/// user specified how worn it is.
 fn worn_in(kind: &DriveLayout<'_>) -> Option<OpenDevice> {
     kind.drive.model.wear()?;
-    devices::open(&format!("{}:{WORN}", kind.asked)).ok()
+    let worn = |gb| format!("{}:capacity-gb={gb}:overwritten-percent=100", kind.asked);
+    WORN_GB.into_iter().find_map(|gb| devices::open(&worn(gb)).ok())
 }
 
 /// A drive as it is before a measurement.
@@ -162,8 +169,8 @@ struct Prepared {
     at: Nanos,
 }
 
-/// Prepares a drive on which data extend to `drive_bytes`. Flash takes random writes, once for all drives of a layout and
-/// all queue depths, because this is most of the work.
+/// Prepares a drive on which data extend to `drive_bytes`. Flash takes random writes, once for all
+/// drives of a layout and all queue depths, because this is most of the work.
 fn prepared(kind: &DriveLayout<'_>, drive_bytes: u64) -> Result<Prepared, Error> {
     let drive = Spread::new(kind.drive.model.clone(), drive_bytes);
     if kind.drive.model.wear().is_none() {
@@ -189,11 +196,12 @@ struct Load {
     op: Op,
     depth: u32,
     within: Nanos,
-    /// The measurement may end early once more than this share of requests is late.
+    /// The share of late requests above which the measurement may end early.
     late_share_max: f64,
 }
 
-/// Returns the rate in requests per second and the share of requests answered in time, without those of the warm-up.
+/// Returns the rate in requests per second and the share of requests answered in time, without
+/// those of the warm-up.
 fn measure(prepared: &Prepared, set: &Set, load: Load) -> Result<(f64, f64), Error> {
     let lanes: u64 = set.lanes.disks.into();
     let mut drives = vec![prepared.drive.clone(); set.lanes.disks.into()];
@@ -234,7 +242,7 @@ struct AtDepth<'o> {
     blocks: u64,
     state: u64,
     begun: u64,
-    /// The number of requests after which there are no more.
+    /// The number of requests to send.
     count: u64,
     due: Vec<Nanos>,
     is_over: &'o Cell<bool>,
@@ -267,7 +275,7 @@ impl Workload for AtDepth<'_> {
     }
 
     fn take(&mut self) -> Request {
-        // Marsaglia's xorshift64, so that every run has the same requests.
+        // Marsaglia's xorshift64, so that every run issues the same requests.
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
@@ -293,7 +301,8 @@ impl Workload for AtDepth<'_> {
     }
 }
 
-/// What determines how long a measurement lasts: the number of requests, or of writes to the drives.
+/// What determines how long a measurement lasts: the number of requests, or of writes to the
+/// drives.
 #[derive(Clone, Copy, PartialEq)]
 enum Unit {
     Requests,
@@ -301,7 +310,8 @@ enum Unit {
     DriveWrites,
 }
 
-/// An observer that counts requests, after a warm-up of `before` units, for the next `counted` units.
+/// An observer that counts requests, after a warm-up of `before` units, for the next `counted`
+/// units.
 struct Counter<'o> {
     within: Nanos,
     late_share_max: f64,
@@ -341,6 +351,26 @@ impl Observer for Counter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flash_of_many_dies_is_measured_on_a_smaller_worn_in_drive_too() {
+        let all = devices::list().unwrap();
+        let flash: Vec<_> = all.iter().filter(|drive| drive.model.wear().is_some()).collect();
+        assert!(flash.len() >= 5, "{}", flash.len());
+        for drive in flash {
+            let kind = DriveLayout {
+                drive,
+                asked: &drive.name,
+                layout: Layout::Single,
+                flash: None,
+                flash_asked: "",
+                scheduler: "noop",
+                costs: None,
+            };
+            let worn = worn_in(&kind).unwrap();
+            assert!(worn.model.capacity() <= 32_000_000_000, "{}", drive.name);
+        }
+    }
 
     #[test]
     fn a_single_disk_guarantees_its_rate_at_depth_one() {

@@ -1,4 +1,4 @@
-//! Layouts of data on drives, and the least number of drives that each layout needs.
+//! Layouts of data on drives, and the smallest number of drives that each layout needs.
 //!
 //! Drives form *sets*: a single independent drive, an array of up to 32 drives, or disks with the
 //! flash that they share. Data are striped over all sets in units of [`STRIPE_BYTES`], so sets can
@@ -97,7 +97,7 @@ impl Layout {
         }
     }
 
-    /// Returns the least number of drives that the layout needs, not counting flash caches.
+    /// Returns the smallest number of drives that the layout needs, not counting flash caches.
     pub fn width(self) -> usize {
         match self {
             Layout::Single | Layout::FlashCache => 1,
@@ -121,7 +121,8 @@ impl Layout {
         !self.is_volume()
     }
 
-    /// Returns how many failed drives a unit of redundancy survives, and how many data chunks it has.
+    /// Returns how many failed drives a unit of redundancy survives, and how many data chunks it
+    /// has.
     pub(super) fn redundancy(self) -> (usize, u64) {
         (self.survives(), self.data_chunks())
     }
@@ -137,8 +138,8 @@ impl Layout {
         }
     }
 
-    /// Returns the costs of writes to the least number of drives like `drive`, if the layout adapts
-    /// to them.
+    /// Returns the costs of writes to the smallest number of drives like `drive`, if the layout
+    /// adapts to them.
     pub(super) fn costs(self, drive: &OpenDevice) -> Option<DriveCosts> {
         let drives = vec![drive; self.width()];
         let chunk_bytes = (VOLUME_CHUNK_KIB << 10) as u32;
@@ -187,7 +188,7 @@ pub(super) struct Set {
     pub(super) lanes: DeviceSet,
     /// The number of bytes that clients can use.
     pub(super) usable: u64,
-    /// How far the data extend on each drive, in bytes.
+    /// The extent of the data on each drive, in bytes.
     pub(super) drive_bytes: u64,
 }
 
@@ -292,8 +293,7 @@ impl DriveLayout<'_> {
             let (spec, lanes) = (self.scheduler.to_string(), self.lanes(each, capacity));
             return Ok(Set { spec, lanes, usable: whole, drive_bytes });
         }
-        // Only the part of an array that the data occupy is simulated; the rest would only take
-        // memory.
+        // Simulate only the part of the array that the data occupies, to save memory.
         let room = (touched / sets as u64).saturating_mul(ROOM).max(ROOM_MIN_BYTES);
         let wanted = share.min(whole).min(bytes_max(self.layout)).min(room);
         let holds = |bytes: u64| volume_bytes(&self.array(), &self.lanes(each, bytes));

@@ -1,14 +1,16 @@
-//! Computes how many bytes are expected to be lost per year, because more drives fail than the layout survives, or
-//! because sectors turn out to be unreadable when they are needed.
+//! Computes how many bytes are expected to be lost per year, because more drives fail than the
+//! layout survives, or because sectors turn out to be unreadable when they are needed.
 //!
-//! Source: Greenan, Plank and Wylie, *Mean time to meaningless: MTTDL, Markov models, and storage system reliability*
-//! (2010), which recommends the expected magnitude of loss over a mean time. Expectations add up, so it suffices to
-//! consider one unit of redundancy (the chunks that can restore each other) and to multiply by the amount of data;
-//! which units fail together does not matter.
+//! Source: Greenan, Plank and Wylie, *Mean time to meaningless: MTTDL, Markov models, and storage
+//! system reliability* (2010), which recommends the expected magnitude of loss over a mean time.
+//! Expectations add up, so it suffices to consider one unit of redundancy (the chunks that can
+//! restore each other) and to multiply by the amount of data; which units fail together does not
+//! matter.
 //!
-//! A unit is a Markov chain whose state is how many of its drives have failed. Drives fail and are rebuilt
-//! independently of each other, at constant rates. Once no redundancy is left, a latent defect in any surviving chunk
-//! loses a sector of each missing chunk as well. Defects appear at a constant rate and remain until the next scrub.
+//! A unit is a Markov chain whose state is how many of its drives have failed. Drives fail and are
+//! rebuilt independently of each other, at constant rates. Once no redundancy is left, a latent
+//! defect in any surviving chunk loses a sector of each missing chunk as well. Defects appear at a
+//! constant rate and remain until the next scrub.
 
 use forebay_core::Nanos;
 
@@ -35,9 +37,9 @@ impl Reliability {
         capacity_bytes as f64 / self.rebuild_bytes_per_s.max(1.0)
     }
 
-    /// Returns the expected loss, in bytes per year, of `data_bytes` on drives of `capacity_bytes`. Units of redundancy have
-    /// `chunks` data chunks and survive the failure of `survives` drives. Drives that are lost take with them the share of
-    /// a unit that they hold.
+    /// Returns the expected loss, in bytes per year, of `data_bytes` on drives of `capacity_bytes`.
+    /// Units of redundancy have `chunks` data chunks and survive the failure of `survives` drives.
+    /// Drives that are lost take with them the share of a unit that they hold.
     pub(crate) fn lost_per_year(
         &self,
         (survives, chunks): (usize, u64),
@@ -49,8 +51,8 @@ impl Reliability {
         by_drives + by_sectors
     }
 
-    /// Returns the same loss if all data are striped over `drives`, so that a unit that cannot be restored takes all data
-    /// with it.
+    /// Returns the same loss if all data are striped over `drives`, so that a unit that cannot be
+    /// restored takes all data with it.
     pub(crate) fn striped_lost_per_year(
         &self,
         (survives, chunks): (usize, u64),
@@ -60,8 +62,8 @@ impl Reliability {
     ) -> f64 {
         let (by_drives, by_sectors) =
             self.losses_per_year((survives, chunks), capacity_bytes, data_bytes);
-        // All units fail equally often, and each failure loses all data instead of the missing
-        // share of one unit.
+        // All units fail equally often, and each failure loses all data, not only the missing share
+        // of one unit.
         let units = drives as f64 / (chunks as f64 + survives as f64);
         let missing = (survives as f64 + 1.0) / (chunks as f64 + survives as f64);
         by_drives / missing * units.max(1.0) + by_sectors
@@ -77,8 +79,8 @@ impl Reliability {
         let chunks = chunks as f64;
         let drives = chunks + survives as f64;
         let rebuild_years = self.rebuild_s(capacity_bytes) / YEAR_S;
-        // For each number of failed drives, from zero on: the mean time in years until one more has failed, rebuilds
-        // included.
+        // For each number of failed drives, from zero on: the mean time in years, including
+        // rebuilds, until one more drive has failed.
         let mut each = Vec::new();
         for failed in 0..=survives {
             let rate = (drives - failed as f64) * self.failures_per_year;
@@ -127,7 +129,8 @@ mod tests {
             (Layout::Single, 0.01),
             // Either drive fails, then the other one during the rebuild.
             (Layout::Mirror, 2.0 * 0.01 * 0.01 * 0.001),
-            // Half of a unit is lost if three of six drives fail; with two failed, two rebuilds run at the same time.
+            // Half of a unit is lost if three of six drives fail; with two failed, two rebuilds run
+            // at the same time.
             (Layout::Raid6, 0.5 * 6.0 * 5.0 * 4.0 * 0.01f64.powi(3) * 0.001 * 0.0005),
         ] {
             let share = lost(layout) / expected;
@@ -135,8 +138,8 @@ mod tests {
         }
     }
 
-    /// Regression test: six striped drives were said to lose a sixth of the data with each of them, as if each file were
-    /// on one drive.
+    /// Regression test: six striped drives were said to lose a sixth of the data with each of them,
+    /// as if each file were on one drive.
     #[test]
     fn one_drive_of_a_stripe_takes_all_data_with_it() {
         let rates = reliability(0.01, 0.001);

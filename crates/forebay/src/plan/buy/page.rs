@@ -13,7 +13,7 @@ use crate::quantities::{bound, bytes, promised, significant};
 
 /// The number of rows shown on the first screen of a terminal.
 pub(super) const FIRST_ROWS: usize = 3;
-/// The most notes that are shown on the first screen of a terminal.
+/// The maximum number of notes on the first screen of a terminal.
 const FIRST_NOTES: usize = 1;
 
 /// Builds the page of `answer`; `written` is a sentence that names the configuration files written.
@@ -78,11 +78,15 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
     page
 }
 
-const HOW: &str = "Every drive is simulated in every layout, from the smallest number on, until the promise to each client \
-    is kept and the drives have the headroom, so no smaller number is enough. Data lie in stripes of 1 MiB over all sets \
-    of drives, in pieces all over each drive. Requests come as recorded, faster by the growth. IOPS alone: what a server \
-    of constant rate needs that puts the other requests aside. Lost a year: drives fail, sectors become unreadable and \
-    both are mended at the rates given, independently of each other (NOMDL, Greenan, Plank and Wylie 2010).";
+const HOW: &str = "Every drive is simulated in every layout, from the smallest number on, until \
+                   the promise to each client is kept and the drives have the headroom, so no \
+                   smaller number is enough. Data is striped over all sets of drives in stripes \
+                   of 1 MiB, and spread over the whole of each drive. Requests arrive as \
+                   recorded, but faster by the growth. IOPS alone: the rate of a server of \
+                   constant rate that keeps the promise and puts the other requests aside. Lost a \
+                   year: drives fail, sectors become unreadable, and both are repaired, at the \
+                   given rates and independently of each other (NOMDL, Greenan, Plank and Wylie \
+                   2010).";
 
 fn texts(all: &[String]) -> Vec<Block> {
     all.iter().cloned().map(Block::Text).collect()
@@ -149,15 +153,17 @@ fn add_rows(page: &mut Page, answer: &Answer) {
         page.add("What else keeps the promise", Place::Detail, vec![table]);
     }
     let said = Block::Text(
-        "How many drives the bytes take, the bytes with their redundancy, and the time alone; how busy the drives are \
-         on average, while *busy* above is about the busiest one."
+        "The number of drives required for the data, for the data with redundancy, and for the \
+         response times alone; and the average utilization of the drives, whereas *busy* above is \
+         that of the busiest drive."
             .into(),
     );
     let table = Block::Table(in_detail(&rows, several, is_priced));
     page.add("What decides the number", Place::Detail, vec![said, table]);
     let said = Block::Text(
-        "The share in time with all drives, with one missing, and while that one is rebuilt; the bytes that are \
-         expected to be lost in a year; what is written to each flash drive in a year, and how long it lasts."
+        "The share of requests in time with all drives, with one drive missing, and while that \
+         drive is rebuilt; the expected loss of data per year; and the amount written to each \
+         flash drive per year, with its lifetime."
             .into(),
     );
     let table = Block::Table(in_failure(&rows, several, is_priced));
@@ -191,7 +197,8 @@ fn name(row: &BuyRow, several: bool) -> String {
     format!("{}, {}{sharing}", row.drive, layout(row, "striped"))
 }
 
-/// Returns the name of a row's layout. Several drives of one set-up without redundancy are `striped`.
+/// Returns the name of a row's layout. Several drives of one setup without redundancy are
+/// `striped`.
 fn layout(row: &BuyRow, striped: &'static str) -> &'static str {
     match row.layout {
         Layout::Single if row.drives_each.iter().any(|drives| *drives > 1) => striped,
@@ -313,7 +320,7 @@ pub(super) fn promise(needs: &[ClientNeed]) -> String {
     match (needs.len(), same) {
         (1, _) => one,
         (clients, true) => format!("{one} for each of {clients} clients"),
-        (clients, false) => format!("what each of {clients} clients is promised"),
+        (clients, false) => format!("the promise to each of {clients} clients"),
     }
 }
 

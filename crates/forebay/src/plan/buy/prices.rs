@@ -76,8 +76,8 @@ impl Prices {
             if !names.contains(&name) && devices::open(&name).is_err() {
                 let got: String = name.chars().take(40).collect();
                 return Err(format!(
-                    "[drive.{got}]: got an unknown drive, expected one to try, or one that \
-                     `forebay devices` lists"
+                    "[drive.{got}]: got an unknown drive, expected a drive that is tried, or \
+                     one that `forebay devices` lists"
                 ));
             }
             let wrong = |what: String| format!("[drive.{name}]: {what}");

@@ -1,8 +1,8 @@
 //! The rows of the answer: each drive in each layout, ranked.
 //!
 //! Rows that keep the promises come first, and among these, the ones with enough headroom, then
-//! those whose flash is not known to wear out within five years. Rows with a known price are then ordered by price, followed by those without a price, ordered by
-//! power.
+//! those whose flash is not known to wear out within five years. Rows with a known price are then
+//! ordered by price, followed by those without a price, ordered by power.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::plan::confidence::{Bootstrap, share_interval};
 
-/// How many years flash should last: as long as vendors warrant it.
+/// How many years flash should last, which equals the vendors' warranty.
 pub(super) const LASTS_YEARS: f64 = 5.0;
 
 /// How clients share drives.
@@ -104,7 +104,7 @@ pub enum BuyRefusal {
     AnyNumber,
     /// Single requests are too slow on the maximum number of drives.
     UpToMost,
-    /// The data need more than the maximum number of drives.
+    /// The data needs more than the maximum number of drives.
     Bytes,
     /// The maximum number of drives is too slow; more drives might be enough.
     MoreMight,
@@ -123,7 +123,7 @@ pub struct BuyRow {
     pub scheduler: String,
     /// The policy spec of a set, as accepted by `simulate --policy`.
     pub policy: String,
-    /// The least number of drives that keeps the promises, not counting flash caches and spares;
+    /// The smallest number of drives that keeps the promises, not counting flash caches and spares;
     /// `None` if no number up to the maximum does.
     pub drives: Option<usize>,
     /// If each client has its own drives, their number for each client, in client order.
@@ -134,7 +134,7 @@ pub struct BuyRow {
     pub cache_drive: Option<String>,
     /// The number of spare drives to buy.
     pub spare_drives: usize,
-    /// The least number of drives that keeps the promises, regardless of how busy they are.
+    /// The smallest number of drives that keeps the promises, regardless of how busy they are.
     pub drives_without_headroom: Option<usize>,
     /// Whether the drives are idle for the required share of the time.
     pub has_headroom: bool,
@@ -149,7 +149,7 @@ pub struct BuyRow {
     /// The number of drives that the data need without redundancy; `None` if a drive's capacity is
     /// unknown.
     pub drives_for_bytes: Option<u64>,
-    /// The number of drives that the data need with redundancy; `None` if it exceeds the maximum.
+    /// The number of drives that the data needs with redundancy; `None` if it exceeds the maximum.
     pub drives_for_redundancy: Option<usize>,
     /// The number of drives that keeps the promises, whether or not the data fit; `None` if no
     /// number up to the maximum does.
@@ -178,8 +178,8 @@ pub struct BuyRow {
     /// The number of years until these writes reach the drive's rated endurance; `None` if no
     /// rating is known.
     pub endurance_years: Option<f64>,
-    /// The result with one drive less, if the promise determines the number and clients share the
-    /// drives.
+    /// The result with one drive fewer, provided that the promise determines the number and clients
+    /// share the drives.
     pub one_less: Option<OneLess>,
     /// The share of the time that the drives are busy, averaged over all drives.
     pub utilisation: Option<f64>,
@@ -343,7 +343,7 @@ fn worn(kind: &DriveLayout<'_>, found: &[TrialResult]) -> Option<(f64, Option<f6
 }
 
 /// Returns the requirement that determines the number of drives, over all groups. `least` is the
-/// least number of drives that the layout needs.
+/// smallest number of drives that the layout needs.
 fn binds(found: &[TrialResult], least: usize) -> Option<Binds> {
     let each: Option<Vec<Binds>> = found.iter().map(|one| binds_of(one, least)).collect();
     let each = each?;
@@ -353,7 +353,7 @@ fn binds(found: &[TrialResult], least: usize) -> Option<Binds> {
 
 fn binds_of(found: &TrialResult, least: usize) -> Option<Binds> {
     let (drives, held) = (found.drives?, found.for_redundancy?);
-    // If the least number of drives for the layout is already fast enough, the promise does not
+    // If the smallest number of drives for the layout is already fast enough, the promise does not
     // determine the number.
     let is_by_time = found.for_time == Some(drives) && drives > least;
     if found.without_headroom.is_some_and(|first| drives > first) {

@@ -63,7 +63,7 @@ pub(super) struct Case<'a> {
     pub(super) bootstrap: Option<Bootstrap>,
 }
 
-/// When requests arrive: as recorded, or far apart.
+/// When requests arrive: as recorded, or so far apart that they never overlap.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Come {
     AsRecorded,
@@ -351,7 +351,7 @@ struct Visit<'a, 'o, 't, 'm> {
     models: Vec<Failing<Spread>>,
     /// When the trace ends; devices draw power until then.
     lasts: Nanos,
-    /// The length of gaps in the trace that do not count when it says how busy the drives are.
+    /// The total length of gaps in the trace that are excluded from the utilization of the drives.
     paused: Nanos,
 }
 

@@ -1,5 +1,5 @@
-//! Formats sentences about the answer: what it is based on, and which combinations cannot keep the
-//! promises.
+//! Formats sentences about the answer: the evidence for it, and the combinations that cannot keep
+//! the promises.
 
 use forebay_ask::named;
 
@@ -9,7 +9,7 @@ use crate::quantities::{self, achieved, counted};
 /// How many of the [`reasons`] appear on the first screen.
 pub(super) const REASONS_FIRST: usize = 2;
 
-/// Explains what the answer means and what it is based on; one or two sentences per entry.
+/// Explains the meaning of the answer and the evidence for it; one or two sentences per entry.
 pub(super) fn reasons(
     rows: &[BuyRow],
     needs: &[ClientNeed],
@@ -30,7 +30,7 @@ pub(super) fn reasons(
     ];
     all.extend(question.budget.and_then(|budget| budget.roomiest(rows)));
     if question.growth != 1.0 {
-        all.push(format!("This is for {} times the load and the data.", question.growth));
+        all.push(format!("This answer is for {} times the load and the data.", question.growth));
     }
     all
 }
@@ -94,7 +94,8 @@ fn failures(best: &BuyRow) -> String {
     }
 }
 
-/// Warns if the drives have too little headroom and no number that was tried has more.
+/// Warns if the drives have too little headroom and no other number of drives that was tried has
+/// more.
 pub(super) fn too_busy(best: &BuyRow, rows: &[BuyRow]) -> Option<String> {
     // Other drives may have the headroom, but cost more than the budget.
     let is_roomy = |row: &BuyRow| row.has_headroom && row.drives.is_some();
@@ -118,8 +119,8 @@ pub(super) fn worn_soon(best: &BuyRow) -> Option<String> {
     let written = quantities::significant(written);
     match best.endurance_years {
         None => Some(format!(
-            "At this load {written} TB a year are written to each {name}; its file does not say how much it is rated \
-             for (endurance_tb)."
+            "At this load {written} TB a year are written to each {name}; its file does not \
+             specify its rated endurance (endurance_tb)."
         )),
         Some(years) if best.wears_out() => Some(format!(
             "At this load {written} TB a year are written to each {name}, which wears it out in {years:.1} years."
@@ -159,7 +160,7 @@ fn sharing_words(sharing: Sharing) -> &'static str {
 fn why(best: &BuyRow) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_string(), |number| number.to_string());
     if (best.drives_for_redundancy, best.drives) == (Some(1), Some(1)) {
-        return "One drive holds the data and is fast enough.".to_string();
+        return "One drive has enough space and is fast enough.".to_string();
     }
     let redundancy = match best.survives {
         0 => String::new(),
@@ -174,7 +175,7 @@ fn why(best: &BuyRow) -> String {
     )
 }
 
-/// States that the number was simulated, and what one drive less would achieve.
+/// States that the number was simulated, and what one drive fewer would achieve.
 fn checked(best: &BuyRow) -> String {
     let kept = best.worst().map_or(String::new(), |worst| {
         format!(" ({} in time for {})", achieved(worst.in_time_fraction), worst.client)
@@ -246,7 +247,7 @@ fn sentence(
             "Too slow up to {drives_max} drives, even one request at a time (share of requests in time, worst client): {list}."
         ),
         BuyRefusal::Bytes => {
-            format!("Too small: the data need more than {drives_max} of {list}.")
+            format!("Too small: the data needs more than {drives_max} of {list}.")
         }
         BuyRefusal::MoreMight => format!(
             "Too slow with {drives_max} drives, but more may be enough (share of requests in time, worst client): {list}."

@@ -426,7 +426,10 @@ fn the_cheapest_comes_first_and_unpriced_ones_last() {
     assert!(said.split_whitespace().count() <= 25);
     let other = ClientNeed { within_ms: 1.0, ..client.clone() };
     let said = page::headline(&[], &[client, other], 1);
-    assert!(said.ends_with("each of 2 clients is promised, with up to 1 drive."), "{said}");
+    assert!(
+        said.ends_with("keeps the promise to each of 2 clients, with up to 1 drive."),
+        "{said}"
+    );
     assert!(
         found.cautions.iter().any(|said| said.contains("are listed last: fixed:300")),
         "{:?}",

@@ -33,11 +33,11 @@ pub(super) struct TrialResult {
     pub(super) for_bytes: Option<u64>,
     pub(super) for_redundancy: Option<usize>,
     pub(super) for_time: Option<usize>,
-    /// The least number of drives that keeps the promises with the data at their locations, however
-    /// busy the drives are.
+    /// The smallest number of drives that keeps the promises with the data at their locations,
+    /// regardless of the drives' utilization.
     pub(super) without_headroom: Option<usize>,
-    /// The least number of drives that keeps the promises and has enough headroom. If no number
-    /// has, equals `without_headroom`.
+    /// The smallest number of drives that keeps the promises and has enough headroom. If no number
+    /// does, equals `without_headroom`.
     pub(super) drives: Option<usize>,
     pub(super) has_headroom: bool,
     /// The interval of the number of drives that other periods of the same load would need; the
@@ -72,7 +72,7 @@ impl<'a, 't> Trial<'a, 't> {
         Trial { case, counted, tell, known: BTreeMap::new() }
     }
 
-    /// Finds the least number of drives and what determines it.
+    /// Finds the smallest number of drives, and the requirement that determines it.
     pub(super) fn find(&mut self) -> Result<TrialResult, Error> {
         let bytes = self.bytes();
         let needed = (bytes as f64 * self.case.clients.scale * self.case.growth).ceil() as u64;
@@ -143,7 +143,7 @@ impl<'a, 't> Trial<'a, 't> {
         (capacity < u64::MAX).then(|| needed.div_ceil(whole).max(1))
     }
 
-    /// Returns the least number of drives that hold `needed` bytes with redundancy; `None` if it
+    /// Returns the smallest number of drives that hold `needed` bytes with redundancy; `None` if it
     /// exceeds the maximum.
     fn for_redundancy(&self, needed: u64) -> Result<Option<usize>, Error> {
         for drives in self.numbers() {
@@ -192,8 +192,8 @@ impl<'a, 't> Trial<'a, 't> {
         self.case.group.iter().map(late).collect()
     }
 
-    /// Finds the least number of drives from `first` on that keeps every promise, trying at most
-    /// `numbers` numbers.
+    /// Finds the smallest number of drives, but at least `first`, that keeps every promise, trying
+    /// at most `numbers` numbers.
     fn least(&mut self, first: usize, numbers: usize) -> Result<Option<usize>, Error> {
         for drives in self.numbers().filter(|drives| *drives >= first).take(numbers) {
             if self.keeps(drives)? {
@@ -213,9 +213,9 @@ impl<'a, 't> Trial<'a, 't> {
         Ok(self.known[&drives].is_some())
     }
 
-    /// Finds the least number of drives from `first` on that keeps every promise and has enough
-    /// headroom. Gives up at some point, because more drives do not help if one of them receives
-    /// all of the load.
+    /// Finds the smallest number of drives, but at least `first`, that keeps every promise and has
+    /// enough headroom. The search is limited, because more drives do not help if one of them
+    /// receives all of the load.
     fn with_headroom(&mut self, first: usize) -> Result<Option<usize>, Error> {
         let share = 1.0 - self.case.headroom;
         let last = 2 * (first as f64 / share).ceil() as usize + self.case.kind.layout.width();
@@ -229,8 +229,8 @@ impl<'a, 't> Trial<'a, 't> {
 
     /// Returns whether a number of drives that keeps every promise has enough headroom. Disks have
     /// it if they are idle for that share of the time. For flash, which serves many requests at a
-    /// time, being busy says little. Instead, it has to keep the promises if requests arrive faster
-    /// by a corresponding factor.
+    /// time, utilization is not meaningful. Instead, flash must keep the promises when requests
+    /// arrive faster by a corresponding factor.
     fn has_headroom(&mut self, drives: usize) -> Result<bool, Error> {
         let share = 1.0 - self.case.headroom;
         if self.case.kind.drive.model.wear().is_none() {
@@ -245,8 +245,8 @@ impl<'a, 't> Trial<'a, 't> {
     }
 
     /// Returns the interval around `drives` of the numbers that other periods of the same load
-    /// might need: the least number that may keep every promise, and the least that keeps them at
-    /// the requested confidence.
+    /// might need: the smallest number that may keep every promise, and the least that keeps them
+    /// at the requested confidence.
     fn range(&mut self, drives: usize) -> Result<Option<(usize, Option<usize>)>, Error> {
         let Some(bootstrap) = self.case.bootstrap else { return Ok(None) };
         let mut low = drives;

@@ -19,51 +19,56 @@ use crate::{Error, Input, ProgressReport, devices};
 forebay_ask::ask! {
     /// Find which drives to buy, how many and in which layout, to keep promises to clients
     ///
-    /// Every number of each drive in each layout is simulated, from the smallest, until one keeps the promises. For all
-    /// bundled drives and layouts that takes minutes, so name the drives and layouts that you would buy.
+    /// Every number of each drive in each layout is simulated, from the smallest, until one keeps
+    /// the promises. For all bundled drives and layouts that takes minutes, so specify the drives
+    /// and layouts that you would consider buying.
     pub struct BuyAsk("plan buy") {
         /// The clients' traces
         traces: Vec<TraceInput> [.positional().at_least_one()],
-        /// Make each volume of the traces a client, which may have a promise of its own
+        /// Treat each volume of the traces as a client, which may have its own promise
         by: Option<ByVolume>,
-        /// Keep the clock that the traces share: each client begins when it was recorded
+        /// Keep the clock that the traces share, so that each client begins at its recorded time
         keep_times: bool,
         /// The time within which to answer
         within: Nanos = "10ms",
         /// The share of each client's requests to answer in time
         fraction: Share = "0.99",
-        /// A client's own promise, as in web=5ms:0.999; may be repeated. In Python also a dict as {"web": ("5ms", 0.999)}
+        /// A client's own promise, as in web=5ms:0.999; may be repeated. In Python also a dict as
+        /// {"web": ("5ms", 0.999)}
         promise: Vec<OwnPromise> [.repeated()],
         /// The factor by which data and requests per second will grow
         growth: f64 = "1" [.word("TIMES").between(0.001, 1000.0)],
-        /// The size in GiB of the data of all clients together, with the growth
+        /// The size in GiB of the data of all clients together, including growth
         gib: Option<u64> [.word("N").between(1.0, 1e6).otherwise("the highest address of each volume, times the growth")],
         /// The number of spare drives that can replace a failed one
         spare: u16 = "0" [.between(0.0, 1024.0)],
-        /// The share of time for which each drive must be idle; for flash, how much faster requests may
-        /// arrive: 0.3 means 1/0.7 times as fast
+        /// The share of time for which each drive must be idle; for flash, how much faster requests
+        /// may arrive: 0.3 means 1/0.7 times as fast
         headroom: Headroom = "0.3",
-        /// Only layouts in which this many drives may fail without data loss, whichever they are
+        /// Only layouts that survive the failure of any set of this many drives without data loss
         survives: u16 = "0" [.between(0.0, 2.0)],
         /// Failures per drive and year (default: Backblaze's hard drives, 2024)
         failures_per_year: f64 = "0.0157" [.between(0.000001, 10.0)],
-        /// Sectors per drive that become unreadable in a year (default: one in 9,259 hours, Elerath and Pecht 2007)
+        /// Sectors per drive that become unreadable in a year (default: one in 9,259 hours, Elerath
+        /// and Pecht 2007)
         defects_per_year: f64 = "0.95" [.between(0.0, 1e6)],
         /// The time between two scrubs, which find and repair unreadable sectors
         scrub: Nanos = "168h",
         /// The maximum rate in MB/s at which a failed drive is rebuilt
         rebuild_mb_per_s: f64 = "50" [.between(0.1, 1e5)],
-        /// Give the number of drives an interval of this level, by resampling the traces
+        /// Compute a confidence interval of this level for the number of drives, by resampling the
+        /// traces
         confidence: Option<PartialShare>,
         /// The seed of the resamples
         seed: u64 = "1" [.requires("confidence")],
         /// Your prices, a TOML file (docs/plan-buy.md)
         prices: Option<PathBuf>,
-        /// The most that the drives may cost, in the currency of the prices, as in 1500 or 1500EUR
+        /// The maximum cost of the drives, in the currency of the prices, as in 1500 or 1500EUR
         budget: Option<Budget>,
         /// The drives to try: bundled ones or device files
         device: Vec<String> [.word("DEVICE").otherwise("all bundled drives")],
-        /// The layouts to try: single, mirror, raid6, flash-cache, volume-mirror, volume-raid6, adaptive
+        /// The layouts to try: single, mirror, raid6, flash-cache, volume-mirror, volume-raid6,
+        /// adaptive
         layout: Vec<Layout> [.otherwise("all layouts")],
         /// Whether clients share drives
         clients: Shared = "both",
@@ -97,7 +102,8 @@ impl Value for OwnPromise {
 
     fn parse(text: &str) -> Result<OwnPromise, String> {
         let wrong = || format!("got '{text}', expected CLIENT=TIME:SHARE, as in web=5ms:0.999");
-        // The client's name may contain '=', but the promise cannot, so the last '=' separates them.
+        // The client's name may contain '=', but the promise cannot, so the last '=' separates
+        // them.
         let (client, promised) = text.rsplit_once('=').ok_or_else(wrong)?;
         let (within, fraction) = promised.split_once(':').ok_or_else(wrong)?;
         let promise = Promise { within: positive_duration(within)?, fraction: fraction.parse()? };
@@ -139,7 +145,11 @@ impl Value for Layout {
         Choice { name: "flash-cache", about: "stripes over disks that share flash as a cache" },
         Choice { name: "volume-mirror", about: "a volume with two copies" },
         Choice { name: "volume-raid6", about: "a volume of four chunks and two parities" },
-        Choice { name: "adaptive", about: "a volume of RAID 6 and three copies, as writes pay" },
+        Choice {
+            name: "adaptive",
+            about: "a volume whose units switch between RAID 6 and three copies according to \
+                    their writes",
+        },
     ];
 
     fn parse(text: &str) -> Result<Layout, String> {
@@ -242,7 +252,7 @@ impl Verb for BuyAsk {
         session.begin("simulating", None);
         let answer =
             answer(&inputs, &question, &mut |told: &ProgressReport| session.progress(told))?;
-        // Cautions that the page shows first are no warnings as well.
+        // Do not repeat cautions that the page shows first as warnings.
         let first = page::of_size(&answer);
         let others = answer.cautions.iter().filter(|said| !first.contains(said)).cloned();
         warn_all(session, Path::new(""), &others.collect::<Vec<_>>());
@@ -274,7 +284,8 @@ impl BuyAsk {
         names.iter().map(|name| Candidate::open(name)).collect()
     }
 
-    /// Writes the configuration if requested and available. Returns a note that names the files written.
+    /// Writes the configuration if requested and available. Returns a note that names the files
+    /// written.
     fn configured(
         &self,
         answer: &Answer,

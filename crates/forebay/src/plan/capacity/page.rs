@@ -40,7 +40,7 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
 const HOW: &str = "A server of constant rate takes the same time for every request. It serves the \
     requests that it can still answer in time, first come, first served, and puts the others \
     aside. No scheduler answers more in time at that rate, so no smaller capacity is enough. A \
-    real device is not such a server: name a device to find how many are needed.";
+    real device is not such a server: specify a device to find how many are needed.";
 
 /// Explains a capacity above the rate of the busiest second.
 fn burst(answer: &Answer) -> Option<Block> {
@@ -73,7 +73,7 @@ fn headline(answer: &Answer) -> String {
     }
     let what = if last.fraction == 1.0 { "all of them".into() } else { promised(last.fraction) };
     if most.capacity_iops == last.capacity_iops {
-        return format!("{kept}, and so does answering {what}.");
+        return format!("{kept}, and answering {what} requires as much.");
     }
     let times = significant(times(&(most, last)));
     format!("{kept}; answering {what} requires {}, {times} times as many.", last.capacity_iops)
@@ -160,7 +160,8 @@ fn charts(promises: &Promises, curves: &Curves) -> Vec<Block> {
         Block::Chart(Chart {
             id: id.into(),
             title: format!("Capacity for the last {what} of the requests"),
-            description: "For each bound, the smallest capacity that answers a share in time."
+            description: "For each time limit, the smallest capacity that answers each share of \
+                          the requests in time."
                 .into(),
             x: ChartAxis::new(
                 "requests in time, %",
@@ -207,7 +208,7 @@ pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
         let chart = Chart {
             id: "speeds".into(),
             title: "Smallest speed for a share of the requests".into(),
-            description: "For each bound, the smallest speed that answers a share in time.".into(),
+            description: "For each time limit, the smallest speed that answers each share of the requests in time.".into(),
             x: ChartAxis::new(
                 "requests in time, %",
                 Unit::Promise,
@@ -313,7 +314,7 @@ fn device_headline(answer: &devices::Answer) -> String {
         let bytes = answer.rows.iter().filter_map(|row| row.devices_for_bytes).max();
         if let Some(bytes) = bytes.filter(|bytes| *bytes > answer.devices_max as u64) {
             return format!(
-                "The data alone need {bytes} {}, more than the {} allowed.",
+                "The data alone needs {bytes} {}, more than the {} allowed.",
                 answer.device, answer.devices_max
             );
         }

@@ -1,5 +1,5 @@
-//! The verb `plan capacity`, in three variants: for a constant-rate server, for a number of devices, and for costs that
-//! depend on a request's length.
+//! The verb `plan capacity`, in three variants: for a constant-rate server, for a number of
+//! devices, and for costs that depend on a request's length.
 
 use std::path::{Path, PathBuf};
 
@@ -30,21 +30,23 @@ forebay_ask::ask! {
         within: Vec<Nanos> = "5ms,10ms,20ms,50ms",
         /// Shares of all requests that must be answered in time
         fraction: Vec<Share> = "0.9,0.95,0.99,0.995,0.999,1",
-        /// Also answer for each volume, for each stream, or for each export of `forebay serve` with all its connections.
-        /// Not with a device, because all of them share the devices
+        /// Also compute the answer for each volume, for each stream, or for each export of `forebay
+        /// serve` with all its connections. Cannot be combined with a device, because all of them
+        /// share the devices
         by: Option<TracePart> [.excludes(&["device"])],
-        /// Give every capacity a confidence interval of this level, by resampling the trace
+        /// Compute a confidence interval of this level for every capacity, by resampling the trace
         confidence: Option<PartialShare> [.excludes(&["device"])],
-        /// Hold out this share of the trace's time, at its end, and check the prediction from the
-        /// rest
+        /// Check the prediction: compute it without this share of the trace's time at its end, and
+        /// compare it with the held-out part
         hold_out: Option<PartialShare> [.excludes(&["device"])],
         /// The seed of the resamples
         seed: u64 = "1" [.requires("confidence")],
-        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB,
+        /// Make the cost of a request depend on its length: microseconds plus microseconds per KiB,
         /// as in 100+0.5/KiB, or a device, whose random reads set the cost. The answer is the
-        /// factor by which a server must be faster
+        /// speed of a server relative to this cost
         cost_us: Option<String> [.word("COST").excludes(&["device", "by", "confidence", "hold_out"])],
-        /// Find how many of these devices are needed: a bundled device, a device file, or fixed:RATE
+        /// Find how many of these devices are needed: a bundled device, a device file, or
+        /// fixed:RATE
         device: Option<String> [.word("DEVICE")],
         /// The scheduler of each device
         policy: String = "mq-deadline" [.word("POLICY").requires("device")],

@@ -95,8 +95,8 @@ impl Merged {
         short.min_by(|a, b| share(a.1).total_cmp(&share(b.1))).map(|(client, _)| client)
     }
 
-    /// Finds by bisection, from `least` on, the capacity that answers the share `fraction` of every
-    /// client's requests; `None` if the highest capacity does not.
+    /// Finds, by bisection, the capacity of at least `least` that answers the share `fraction` of
+    /// every client's requests; `None` if the highest capacity does not.
     pub(super) fn every_client(&self, within: Nanos, fraction: Share, least: u64) -> Option<u64> {
         let kept = |capacity: u64| self.misses(within, fraction, capacity).is_none();
         // A capacity that answers all requests in time certainly keeps the promise to every client.

@@ -21,7 +21,7 @@ use crate::plan::costed::Costs;
 use crate::plan::costed::consolidate::Consolidation as SpeedConsolidation;
 use crate::quantities::{bound, promised, significant};
 
-/// What the page is built from.
+/// The data from which the page is built.
 pub(super) struct Shown<'a> {
     /// The arrival times of the clients' requests.
     pub(super) clients: &'a [&'a ArrivalTimes],
@@ -62,25 +62,26 @@ pub(super) fn of_rate(shown: &Shown<'_>) -> Page {
     blocks.extend(needs(found));
     blocks.push(Block::Table(together(found)));
     blocks.push(Block::Text(WORDS.into()));
-    page.add("What keeps every promise, in IOPS", Place::FirstScreen, blocks);
+    page.add("Capacity that keeps every promise, in IOPS", Place::FirstScreen, blocks);
     page.add_notes("Do not let them share", Place::FirstScreen, harm(found));
     page.add_notes("Keep in mind", Place::FirstScreen, found.cautions.clone());
     page.add("How their bursts meet", Place::Detail, bursts(shown));
     let alone = Block::Table(alone(&found.clients));
-    page.add("What each client needs alone, in IOPS", Place::Detail, vec![alone]);
-    let title = "What each client gets at the pooled capacity";
+    page.add("Capacity that each client needs alone, in IOPS", Place::Detail, vec![alone]);
+    let title = "Share of each client answered in time at the pooled capacity";
     page.add(title, Place::Detail, vec![Block::Table(shares(found))]);
     let blocks = vec![Block::Text(SHAPED.into()), Block::Table(shaped(found))];
-    page.add("What they need if each is shaped separately, in IOPS", Place::Detail, blocks);
+    page.add("Capacity needed if each client is shaped separately, in IOPS", Place::Detail, blocks);
     page.add("How the answer is found", Place::Detail, vec![Block::Text(HOW.into())]);
     page
 }
 
 const WORDS: &str = "Separate: a server for each client. Shared: one server that keeps the promise \
-    to every client. Pooled: enough for that share of all requests, no matter whose; the last \
-    column is what the worst client then gets.";
+    to every client. Pooled: enough for that share of all requests, regardless of the client; \
+    the last column is the share that the worst client then gets.";
 
-const SHAPED: &str = "Each client is shaped separately, and all requests that its shaper lets in (Q1) are answered in time.";
+const SHAPED: &str = "Each client is shaped separately, and all requests that its shaper admits \
+                      (Q1) are answered in time.";
 
 const HOW: &str = "Each client alone: the smallest capacity that keeps its promise. A server of constant rate takes the same time for every request, and puts aside requests that it cannot \
     answer in time. Pooled, requests of clients that burst are put aside first, so such a client may get less than its \
@@ -110,7 +111,7 @@ fn why(found: &Consolidation, row: &Shared) -> String {
     let names = client_names(&found.clients);
     let (each, pooled) = (row.every_client_iops, row.merged_iops);
     let binds = format!(
-        "Client {} decides: with one IOPS less it misses its promise.",
+        "Client {} determines the capacity: with one IOPS less, its promise is broken.",
         names[row.binding_client - 1]
     );
     if row.worst_fraction() >= row.fraction {
@@ -223,9 +224,11 @@ fn needs(found: &Consolidation) -> Vec<Block> {
     }
     let caption = Caption {
         id: "needs",
-        title: "What clients need alone and together",
-        description: "For each promise three bars: what each client needs alone, stacked; what all their requests \
-                      need pooled; and what keeps the promise to each of them. The tables below have the figures.",
+        title: "Capacity that clients need alone and together",
+        description: "Three bars for each promise: the capacity that each client needs alone, \
+                      stacked; the capacity that all their requests need when pooled; and the \
+                      capacity that keeps the promise to each client. The tables below have the \
+                      figures.",
     };
     let first = match found.rows.len() {
         all if all > PROMISES_MAX => format!("; the first {PROMISES_MAX} of {all} promises"),

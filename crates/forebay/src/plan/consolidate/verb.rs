@@ -26,7 +26,7 @@ forebay_ask::ask! {
         shift: Vec<Delay> [.otherwise("1s,100s for one trace, 0s for several")],
         /// The number of clients that a single trace represents
         clients: Option<u16> [.between(2.0, 1000.0).otherwise("2").excludes(&["by"])],
-        /// Keep the clock that the traces share: each client begins at its recorded time
+        /// Keep the clock that the traces share, so that each client begins at its recorded time
         keep_times: bool,
         /// Make each volume of a trace a client. Volumes keep the trace's clock
         by: Option<ByVolume>,
@@ -34,11 +34,11 @@ forebay_ask::ask! {
         within: Vec<Nanos> = "10ms",
         /// Shares of all requests that must be answered in time
         fraction: Vec<Share> = "1,0.9,0.95",
-        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB,
+        /// Make the cost of a request depend on its length: microseconds plus microseconds per KiB,
         /// as in 100+0.5/KiB, or a device, whose random reads set the cost. The answer is the
-        /// factor by which a server must be faster
+        /// speed of a server relative to this cost
         cost_us: Option<String> [.word("COST").excludes(&["confidence"])],
-        /// Give every capacity a confidence interval of this level, by resampling the traces
+        /// Compute a confidence interval of this level for every capacity, by resampling the traces
         confidence: Option<PartialShare>,
         /// The seed of the resamples
         seed: u64 = "1" [.requires("confidence")],

@@ -1,5 +1,5 @@
 //! Computes the highest number of requests of unequal cost that a server can answer in time, and
-//! the least speed at which it answers a given number.
+//! the lowest speed at which it answers a given number.
 //!
 //! If costs are unequal, it is not optimal to admit whatever still fits, as RTT does: a long
 //! request may displace several short ones. Deadlines are in the order of arrivals here, and for
@@ -15,8 +15,8 @@
 //! falls as the speed increases.
 //!
 //! **Several servers.** One server with the sum of the speeds of several can answer in time
-//! whatever these answer together. It can work for each of them at that server's speed; and because
-//! deadlines are in the order of arrivals, it does not have to divide its time.
+//! whatever the several servers answer together. It can work for each of them at that server's
+//! speed; and because deadlines are in the order of arrivals, it does not have to divide its time.
 //!
 //! Invariant: all arithmetic is in exact integers.
 
@@ -31,8 +31,8 @@ pub(super) const SPEED_MAX: u64 = 1_000_000_000;
 /// A request's arrival time and its length in bytes.
 pub(super) type Arrival = (Nanos, u32);
 
-/// Finds the least speed, in thousandths, from `from` on, for which `enough` returns true; `None`
-/// if there is none up to [`SPEED_MAX`]. Every higher speed must be enough as well.
+/// Finds the lowest speed, in thousandths and at least `from`, for which `enough` returns true;
+/// `None` if there is none up to [`SPEED_MAX`]. Every higher speed must be enough as well.
 pub(super) fn least_speed(from: u64, enough: impl FnMut(u64) -> bool) -> Option<u64> {
     // Doubling comes first because low speeds, at which many requests are put aside, take longest
     // to test.
@@ -40,7 +40,7 @@ pub(super) fn least_speed(from: u64, enough: impl FnMut(u64) -> bool) -> Option<
     least(from, SPEED_MAX, from, enough)
 }
 
-/// A request that is served in time, unless it is put aside later.
+/// A request that is served in time, unless it is discarded later.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     index: usize,
@@ -127,11 +127,12 @@ fn put_aside_of(
     }
 }
 
-/// Returns the index in `taken` of the request to put aside, so that the other requests and `new`
-/// end sooner than without `new`; `None` if `new` itself should be put aside.
+/// Returns the index in `taken` of the request to discard so that the other requests and `new` end
+/// sooner than without `new`; `None` if `new` itself should be discarded.
 fn worth_more_aside(taken: &[Taken], new: Taken) -> Option<usize> {
     let (mut most, mut best) = (new.service, None);
-    // Later requests cannot begin before they arrive, which limits how much sooner they can end.
+    // Later requests cannot begin before they arrive, so they can only end sooner by a limited
+    // time.
     let mut limit = new.waits();
     for (index, one) in taken.iter().enumerate().rev() {
         if limit <= most {

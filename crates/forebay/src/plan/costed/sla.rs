@@ -2,7 +2,7 @@
 //! requests cost more.
 //!
 //! Computes the speed of one server that serves all requests first come, first served. A faster
-//! server answers no request later, so the least speed is found exactly. The floor is the highest
+//! server answers no request later, so the lowest speed is found exactly. The floor is the highest
 //! speed that any tier needs alone. Below the floor, no scheduler keeps the promise, and neither do
 //! several servers with that total speed ([`mod@super::in_time`]).
 //!
@@ -26,7 +26,7 @@ pub struct Tier {
     pub within_ms: f64,
     /// The share of all requests that is promised an answer within this time.
     pub fraction: f64,
-    /// The least speed that keeps this tier alone, with any scheduler.
+    /// The lowest speed that keeps this tier alone, with any scheduler.
     pub alone_speed: f64,
     /// The share of all requests that is answered within this time at `fcfs_speed`.
     pub achieved_fraction: f64,

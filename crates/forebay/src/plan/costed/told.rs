@@ -43,7 +43,7 @@ impl Costs {
         let told = self.cost.shown();
         let is_same = self.asked == told || self.asked == self.cost.to_string();
         let of = if is_same { String::new() } else { format!(" ({})", self.asked) };
-        format!("A server of speed 1 takes {told} µs for a request{of}")
+        format!("A server of speed 1 takes {told} µs per request{of}")
     }
 
     /// States how long a server of speed 1 takes for a request, and for one of the mean length of

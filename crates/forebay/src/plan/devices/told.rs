@@ -12,7 +12,8 @@ impl DevicesRow {
     }
 }
 
-/// Adds to a headline that gives the number of devices and what one fewer would do.
+/// Adds sentences to a headline that states the number of devices and the result with one device
+/// fewer.
 pub(in crate::plan) fn beside_headline(
     row: &DevicesRow,
     device: &str,
@@ -23,9 +24,11 @@ pub(in crate::plan) fn beside_headline(
         row.capacity_iops.map(|iops| format!("A server of constant rate would need {iops} IOPS."));
     let decides = match (row.binds?, row.devices_for_bytes, row.devices_for_time) {
         (Binds::Bytes, _, Some(time)) => {
-            Some(format!("The data decide: {time} would be fast enough."))
+            Some(format!("The amount of data determines the number: {time} would be fast enough."))
         }
-        (Binds::Time, Some(data), _) => Some(format!("{data} {device} would hold the data.")),
+        (Binds::Time, Some(data), _) => {
+            Some(format!("{data} {device} would be enough for the data."))
+        }
         _ => None,
     };
     let price = row.price.map(|price| {
@@ -83,7 +86,8 @@ fn write_cache(row: &DevicesRow, devices: usize, max: usize) -> Option<String> {
         }
     };
     Some(format!(
-        " The drive's write cache decides: {takes}. A power cut loses writes in the cache that were not flushed."
+        " The result depends on the drive's write cache: {takes}. A power cut loses writes in the \
+         cache that were not flushed."
     ))
 }
 
@@ -97,13 +101,13 @@ fn refusal(row: &DevicesRow, device: &str, max: usize) -> String {
         ),
         (Some(alone), _) if alone < row.fraction => format!(
             "no number of {device} up to {max} is enough, because each is too slow: with {max} \
-             idle ones and one request at a time, {} are in time. On more of them seeks get \
-             shorter ({}), but a faster drive is more likely to be enough.",
+             idle ones and one request at a time, {} are in time. With more devices, seeks \
+             get shorter ({}), but a faster drive is more likely to be enough.",
             achieved(alone),
             named("devices_max")
         ),
         (_, Some(bytes)) if bytes > max as u64 => format!(
-            "the data alone need {bytes} {device}, more than the {max} allowed; raise {}.",
+            "the data alone needs {bytes} {device}, more than the {max} allowed; raise {}.",
             named("devices_max")
         ),
         _ if row.apart_fraction.is_some_and(|apart| apart < row.fraction) => format!(
@@ -114,8 +118,8 @@ fn refusal(row: &DevicesRow, device: &str, max: usize) -> String {
             achieved(row.achieved_fraction)
         ),
         (alone, _) => format!(
-            "{max} {device} are not enough ({}); more of them may be, because an idle one answers \
-             {} in time; raise {}.",
+            "{max} {device} are not enough ({}); more may be, because an idle one answers {} in \
+             time; raise {}.",
             achieved(row.achieved_fraction),
             achieved(alone.unwrap_or(1.0)),
             named("devices_max")

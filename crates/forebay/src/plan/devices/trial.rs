@@ -171,8 +171,8 @@ impl<'a> Trial<'a> {
         u64::try_from(reached.sum::<u128>().div_ceil(stripes).max(1)).ok()
     }
 
-    /// Finds the least number of devices, from `first` on, that keeps the promise. Unless the
-    /// result is `first`, one device less does not keep it.
+    /// Finds the smallest number of devices, but at least `first`, that keeps the promise. Unless
+    /// the result is `first`, one device fewer does not keep it.
     fn least(
         &mut self,
         index: usize,

@@ -60,10 +60,13 @@ pub(super) fn page(answer: &Answer, question: &Question) -> Page {
     page
 }
 
-const HOW: &str = "Each pool holds all the data. A request goes to the first pool that answers it in time, so the last pools \
-    are idle first. A disk draws its active power while it serves, its idle power while it turns, its standby power while \
-    it is off, and the energy of a spin-up each time. The recommended plan draws least among those that keep the promise \
-    in every epoch. It is never oracle, because nobody knows the coming epoch.";
+const HOW: &str = "Each pool holds all the data. A request goes to the first pool that answers it \
+                   in time, so the last pools are idle first. A disk uses its active power while \
+                   it serves requests, its idle power while it spins without requests, and its \
+                   standby power while it is off; each spin-up uses additional energy. The \
+                   recommended plan uses the least energy among those that keep the promise in \
+                   every epoch. It is never oracle, because the next epoch is not known in \
+                   advance.";
 
 fn promise(question: &Question) -> String {
     format!("{} within {}", promised(question.fraction.as_f64()), within(question))
@@ -207,8 +210,9 @@ fn always(power: &Power, question: &Question) -> String {
 
 fn words(question: &Question) -> String {
     format!(
-        "all-on and static keep as many pools on as the whole trace needs, for {} and for \
-         {}; predicted as many as past epochs needed; oracle as many as the coming epoch will need. Late: requests not answered within {}. Broken: epochs in which fewer than {} were \
+        "all-on and static keep as many pools on as the whole trace needs, for {} and for {}; \
+         predicted as many as past epochs needed; oracle as many as the next epoch will need. \
+         Late: requests not answered within {}. Broken: epochs in which fewer than {} were \
          answered in time.",
         promised(question.baseline.as_f64()),
         promised(question.fraction.as_f64()),

@@ -47,7 +47,7 @@ impl Profile {
             });
             if pool >= POOLS_MAX {
                 return Err(format!(
-                    "a burst takes more than {POOLS_MAX} pools of {} IOPS; give a pool more disks, \
+                    "a burst takes more than {POOLS_MAX} pools of {} IOPS; use more disks per pool, \
                      or allow more time",
                     plant.rate_iops
                 ));

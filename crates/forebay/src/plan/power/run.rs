@@ -200,7 +200,7 @@ impl Run<'_> {
             before = *pools;
             self.tally.spin_ups += new as u64;
             on_s += *pools as f64 * lasts_s;
-            // A spin-up that is foreseen takes place in the previous epoch; its energy is counted
+            // A predicted spin-up takes place in the previous epoch; its energy is counted
             // separately.
             let spin_up_s = disk.spin_up.as_secs_f64();
             spinning_s += new as f64 * if schedule.foreseen { 0.0 } else { spin_up_s.min(lasts_s) };

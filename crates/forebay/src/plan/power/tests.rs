@@ -161,7 +161,7 @@ fn impossible_values_are_rejected() {
 fn inputs_with_meaningless_results_are_rejected() {
     for times in [vec![7], vec![7; 8]] {
         let said = power(&arrivals(times), &question("1")).unwrap_err().to_string();
-        assert!(said.starts_with("t: got") && said.contains("at one instant"), "{said}");
+        assert!(said.starts_with("t: got") && said.contains("at a single time"), "{said}");
     }
     let said = |question: &Question| power(&bursts(&[5, 5]), question).unwrap_err().to_string();
     let mut hot = question("1");

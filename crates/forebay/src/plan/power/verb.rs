@@ -17,9 +17,9 @@ use crate::{Error, devices, shingled};
 forebay_ask::ask! {
     /// Find how much energy a promise requires if pools of disks can be switched off
     pub struct PowerAsk("plan power") {
-        /// The traces, each by itself
+        /// The traces; each is analyzed separately
         traces: Vec<TraceInput> [.positional().at_least_one()],
-        /// The disk: a bundled one, or a device file that has standby figures
+        /// A bundled disk, or a device file with standby figures
         device: String = "ultrastar-36z15" [.word("DEVICE")],
         /// Requests per second of one disk
         disk_iops: Option<u64> [.word("IOPS").between(1.0, 1e9).otherwise("random 4 KiB reads, simulated")],

@@ -63,10 +63,7 @@ impl Sla {
     /// Fails if the file cannot be read, or like [`Sla::read`].
     pub fn open(path: &Path) -> Result<Sla, Error> {
         let text = whole::read_text(path, whole::WRITTEN_MAX, "a promise").map_err(|error| {
-            Error::Unfit(format!(
-                "{}: cannot read the promise, a file of tiers: {error}",
-                path.display()
-            ))
+            Error::Unfit(format!("{}: cannot read the file of tiers: {error}", path.display()))
         })?;
         Sla::read(path, &text)
     }

@@ -2,13 +2,14 @@
 //!
 //! **FCFS.** Requests are served first come, first served, and none is put aside. A faster server
 //! answers no request later, so the number answered in time never falls as the capacity increases,
-//! and bisection finds the least capacity exactly. Time is counted as in RTT
+//! and bisection finds the lowest capacity exactly. Time is counted as in RTT
 //! ([`forebay_core::rtt`]).
 //!
 //! **Miser.** The classes of separate servers, with their rates, are scheduled on one server that
 //! is smaller than their sum. Less urgent classes wait whenever the slack of more urgent ones
 //! requires it. Whether that keeps the promise is simulated. More capacity is not always better, so
-//! the result is the least that bisection finds; one IOPS less was simulated and breaks a tier.
+//! the result is the lowest capacity that bisection finds; one IOPS less was simulated and breaks a
+//! tier.
 
 use forebay_core::catalog::build;
 use forebay_core::contract::AnyPolicy;
@@ -24,7 +25,7 @@ use crate::plan::search::least;
 /// The maximum number of requests for which Miser is simulated; longer traces would take minutes.
 pub(super) const MISER_REQUESTS_MAX: usize = 2_000_000;
 
-/// Returns the least capacity, but not below `floor_iops`, at which FCFS keeps all of `tiers`.
+/// Returns the lowest capacity, but not below `floor_iops`, at which FCFS keeps all of `tiers`.
 pub(super) fn fcfs(gaps: &Gaps, tiers: &[Tier], floor_iops: u64) -> Option<u64> {
     // The result is usually near the floor, so the search starts with small steps.
     least(floor_iops, RATE_MAX_IOPS, floor_iops / 16, |capacity| {

@@ -56,10 +56,12 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
     page
 }
 
-const HOW: &str = "Requests that the server of one tier cannot answer in time go to the server of the next tier. Three ways \
-    are compared: separate servers, where tiers may share one; one server that takes requests as they come; and one server \
-    on which Miser lends the slack of early tiers to later ones. Below the capacity that the most expensive tier needs \
-    alone, no scheduler keeps the promise.";
+const HOW: &str = "Requests that the server of one tier cannot answer in time go to the server of \
+                   the next tier. Three methods are compared: separate servers, some of which \
+                   tiers may share; one server that serves requests first come, first served; and \
+                   one server on which Miser lends the slack of earlier tiers to later ones. \
+                   Below the capacity that the most expensive tier needs alone, no scheduler \
+                   keeps the promise.";
 
 fn tier_in_words(tier: &TierResult) -> String {
     format!("{} within {}", promised(tier.fraction), bound(tier.within_ms))
@@ -101,7 +103,7 @@ fn headline(price: &Price) -> String {
 /// The maximum length of a command's line on the first screen of a terminal, in characters.
 const COMMAND_COLUMNS: usize = 76;
 
-/// Adds the command that serves a device in the way of `division`, if that needs a policy.
+/// Adds the command that serves a device with the method of `division`, if that needs a policy.
 fn add_command(page: &mut Page, division: &Division) {
     let Some(policy) = &division.policy else { return };
     let lines = vec![
@@ -189,7 +191,7 @@ fn tiers_of(division: &Division) -> Table {
 /// Formats the capacity of a tier's server, or states which other server keeps the tier.
 fn server(tier: &TierResult, way: Way) -> Cell {
     match (tier.share_iops, way) {
-        // Servers of earlier tiers, or all of the capacity, are used up before this one.
+        // The servers of earlier tiers, or the whole capacity, are used up before this tier.
         (Some(0), _) if tier.kept => "not needed".into(),
         (Some(0), _) => "none is left".into(),
         (Some(share), _) => Figure::new(share as f64, Unit::Iops).into(),

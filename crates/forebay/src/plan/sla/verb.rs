@@ -17,18 +17,20 @@ use crate::plan::read::read;
 use crate::verb::{Answered, Session, SourceAsk, TraceInput, Verb};
 
 forebay_ask::ask! {
-    /// Find the smallest capacity that keeps a promise of several tiers, e.g. 90 % within 20 ms and 99 % within 50 ms
+    /// Find the smallest capacity that keeps a promise of several tiers, e.g. 90 % within 20 ms and
+    /// 99 % within 50 ms
     pub struct SlaAsk("plan sla") {
-        /// The promise: a TOML file with [[tier]], fraction = 0.99 and within_ms = 50 for each tier. In Python also a
-        /// list of (fraction, milliseconds)
+        /// The promise: a TOML file with [[tier]], fraction = 0.99 and within_ms = 50 for each
+        /// tier. In Python also a list of (fraction, milliseconds)
         promise: PromiseInput [.positional()],
         /// The trace; - is standard input
         trace: TraceInput [.positional()],
         /// Also check the promise at this capacity, in requests per second
         capacity: Option<u64> [.word("IOPS").between(1.0, RATE_MAX_IOPS as f64)],
-        /// Let the cost of a request depend on its length: microseconds plus microseconds per KiB,
+        /// Make the cost of a request depend on its length: microseconds plus microseconds per KiB,
         /// as in 100+0.5/KiB, or a device, whose random reads set the cost. The answer is the
-        /// factor by which a single server must be faster, first come, first served
+        /// speed, relative to this cost, of a single server that serves requests first come, first
+        /// served
         cost_us: Option<String> [.word("COST").excludes(&["capacity"])],
         /// Also write the answer as an HTML report
         report: Option<PathBuf> [.short('o')],

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::row::{Setting, VolumeRow};
 
-/// The prefixes of the names of AWS's volume types; those of the other providers follow.
+/// The prefixes of the names of volume types: AWS's, followed by those of the other providers.
 pub(super) const AWS: &str = "ebs-";
 pub(super) const AZURE: &str = "azure-";
 pub(super) const GOOGLE: &str = "gcp-";

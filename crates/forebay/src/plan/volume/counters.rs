@@ -49,7 +49,7 @@ impl Sample {
     }
 }
 
-/// A description of a file of counters, and of what was left out.
+/// A description of a file of counters, and of the rows that were left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CountersRead {
     /// The format of the file.
@@ -93,7 +93,7 @@ impl Counters {
     }
 }
 
-/// What the figures in a file count.
+/// The meaning of the figures in a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meaning {
     /// Rates per second since the previous reading.
@@ -193,7 +193,7 @@ fn chosen(
 
 fn listed(disks: &[&str]) -> String {
     match disks {
-        [] | [""] => "none, because the file names no disk".into(),
+        [] | [""] => "none, because the file does not name disks".into(),
         disks => disks.join(", "),
     }
 }
@@ -239,7 +239,7 @@ fn counters(parsed: Parsed, disk: &str) -> Result<Counters, String> {
         samples.push(sample);
     }
     if samples.iter().all(|sample| sample.all_ops() == 0.0) {
-        return Err("got no operations, expected some; give the counters of a busy time".into());
+        return Err("got no operations, expected some; use counters from a busy time".into());
     }
     let read = CountersRead {
         format: format.into(),

@@ -35,6 +35,15 @@ pub struct Drain {
 }
 
 impl Drain {
+    /// A bucket that limits nothing.
+    pub const UNLIMITED: Drain = Drain {
+        measure: Measure::Ops,
+        unit_ns: [0.0; 2],
+        ahead_ns: [f64::INFINITY; 2],
+        depth_ns: 0.0,
+        spent_ns: 0.0,
+    };
+
     /// Converts a bucket of a volume on which all requests share one queue.
     pub fn of(bucket: &Bucket) -> Drain {
         let unit_ns = 1e9 / bucket.rate_per_s;
@@ -133,7 +142,10 @@ impl Costed {
     ) {
         let len = self.len();
         let (ops, side) = (&self.ops[..len], &self.side[..len]);
-        let costs: [&[u32]; N] = drains.map(|drain| &self.costs(drain.measure)[..len]);
+        let mut costs: [&[u32]; N] = [&[]; N];
+        for (costs, drain) in costs.iter_mut().zip(drains) {
+            *costs = &self.costs(drain.measure)[..len];
+        }
         for nth in 0..len {
             let (at_ns, side) = (self.at_ns[nth], usize::from(side[nth] & 1));
             // Flushes and trims cost nothing, so they wait only for earlier requests.
@@ -165,7 +177,11 @@ pub struct Levels<const N: usize> {
 
 impl<const N: usize> Levels<N> {
     fn new(drains: &[Drain; N]) -> Levels<N> {
-        Levels { empty_ns: drains.map(|drain| drain.spent_ns), released_ns: 0.0 }
+        let mut empty_ns = [0.0; N];
+        for (empty_ns, drain) in empty_ns.iter_mut().zip(drains) {
+            *empty_ns = drain.spent_ns;
+        }
+        Levels { empty_ns, released_ns: 0.0 }
     }
 
     #[inline(always)]
@@ -177,8 +193,8 @@ impl<const N: usize> Levels<N> {
         release_ns
     }
 
-    /// Returns whether all buckets are empty at `at_ns`, so that earlier requests have no effect
-    /// any more.
+    /// Returns whether all buckets are empty at `at_ns`, so that earlier requests no longer have an
+    /// effect.
     #[inline(always)]
     fn is_idle(&self, at_ns: f64) -> bool {
         self.released_ns <= at_ns && self.empty_ns.iter().all(|empty_ns| *empty_ns <= at_ns)
@@ -190,13 +206,13 @@ fn later(a_ns: f64, b_ns: f64) -> f64 {
     if a_ns > b_ns { a_ns } else { b_ns }
 }
 
-/// The longest delays of reads, and of all other requests, that are still in time.
+/// The longest delays of reads, and of all other requests, that still keep the promise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits([f64; 2]);
 
 impl Limits {
-    /// Returns the delays that a promise `within` a time allows, if requests take the given
-    /// latencies after their release.
+    /// Returns the delays that the promise `within` permits, if requests have the given latencies
+    /// after their release.
     pub fn new(within: Nanos, read_latency: Nanos, other_latency: Nanos) -> Limits {
         let left = |latency: Nanos| within.0 as f64 - latency.0 as f64 + 0.5;
         Limits([left(read_latency), left(other_latency)])
@@ -248,11 +264,11 @@ pub fn late_by_part<const N: usize>(
 
 /// Returns how much of each bucket is spent when the trace starts again after it has passed once,
 /// as the time to refill it.
-pub fn spent_ns<const N: usize>(requests: &Costed, drains: &[Drain; N]) -> [f64; N] {
+pub fn spent_ns<const N: usize>(requests: &Costed, drains: &[Drain; N]) -> Vec<f64> {
     let mut levels = Levels::new(drains);
     requests.run(drains, &mut levels, |_, _, _, _| true);
     let begins_ns = period_ns(requests);
-    levels.empty_ns.map(|empty_ns| (empty_ns - begins_ns).max(0.0))
+    levels.empty_ns.iter().map(|empty_ns| (empty_ns - begins_ns).max(0.0)).collect()
 }
 
 /// Returns the time after which the trace starts again if it is repeated: a mean gap after its end.

@@ -41,14 +41,14 @@ pub(super) struct Case<'a> {
     /// The minimum size in GiB.
     pub gib: u64,
     pub bound: Bound,
-    /// Whether the trace is repeated over and over, so that it begins with the credit that it
-    /// leaves.
+    /// Whether the trace is repeated over and over, so that it starts with the credit that it
+    /// leaves at its end.
     pub is_steady: bool,
     /// The buckets of the instance, which limit the requests in addition to those of the volume.
     pub instance: Vec<Bucket>,
 }
 
-/// The greatest bucket depth that can be assumed if the real one is unknown. Deeper buckets hold
+/// The largest bucket depth that can be assumed if the real one is unknown. Deeper buckets hold
 /// credit.
 pub(super) const DEPTH_MAX: Nanos = Nanos::from_secs(10);
 
@@ -57,19 +57,22 @@ pub(super) fn holds_credit(bucket: &Bucket) -> bool {
     bucket.depth > bucket.rate_per_s * DEPTH_MAX.as_secs_f64()
 }
 
-/// Returns whether the requests of a period take more tokens from a bucket than it is refilled with.
+/// Returns whether the requests of a period take more tokens from a bucket than it is refilled
+/// with.
 fn uses_up(bucket: &Bucket, requests: &Costed, period_ns: f64) -> bool {
     // If all requests arrive at the same time, the trace has no period in which it could be
     // repeated.
     period_ns > 0.0 && requests.total_ns(&Drain::of(bucket)) > period_ns
 }
 
-/// Calls `$run` with the drains of the buckets as an array, whose length is known at compile time.
+/// Calls `$run` with the drains of the buckets as an array, whose length is known at compile time:
+/// the least of a few lengths that is enough, filled up with buckets that limit nothing.
 macro_rules! with_drains {
     ($buckets:expr, $drains:ident => $run:expr, [$($count:literal)*]) => {{
-        let all: Vec<Drain> = $buckets.iter().map(Drain::of).collect();
+        let mut all: Vec<Drain> = $buckets.iter().map(Drain::of).collect();
         match all.len() {
-            $($count => {
+            $(0..=$count => {
+                all.resize($count, Drain::UNLIMITED);
                 let $drains: &[Drain; $count] = all.first_chunk().expect("the length is known");
                 $run
             })*
@@ -77,7 +80,7 @@ macro_rules! with_drains {
         }
     }};
     ($buckets:expr, $drains:ident => $run:expr) => {
-        with_drains!($buckets, $drains => $run, [0 1 2 3 4 5 6 7 8 9 10 11 12])
+        with_drains!($buckets, $drains => $run, [2 4 6 12])
     };
 }
 
@@ -114,7 +117,7 @@ impl Case<'_> {
             && throttle.buckets.iter().any(holds_credit)
         {
             let spent_ns: Vec<f64> = with_drains!(throttle.buckets, drains => {
-                drain::spent_ns(requests, drains).to_vec()
+                drain::spent_ns(requests, drains)
             });
             let period_ns = drain::period_ns(requests);
             for (bucket, spent_ns) in throttle.buckets.iter_mut().zip(spent_ns) {
@@ -241,7 +244,7 @@ impl Case<'_> {
         self.least(rate.least, most, demand, settled)
     }
 
-    /// Returns the setting for the least value from `low` to `high` that keeps the promise.
+    /// Returns the setting for the lowest value from `low` to `high` that keeps the promise.
     fn least(
         &self,
         low: u64,
@@ -291,8 +294,8 @@ impl Case<'_> {
 struct Trials<'a> {
     case: &'a Case<'a>,
     all: Demand<'a>,
-    /// The lowest setting that will still be tried, and the requests that may be late in it or in
-    /// higher ones.
+    /// The lowest setting that will still be tried, and the requests that may be late in this
+    /// setting or in higher ones.
     few: Option<((u64, u64), Costed)>,
 }
 
@@ -334,7 +337,7 @@ struct Rates<'a> {
     trials: Trials<'a>,
     x: &'a Rate,
     y: &'a Rate,
-    /// For each y that was tried, the least x that is permitted with it.
+    /// For each y that was tried, the lowest x that the type permits with it.
     lifts: RefCell<BTreeMap<u64, u64>>,
 }
 
@@ -348,7 +351,7 @@ impl Rates<'_> {
         kind::settled(case.kind, &case.base, case.gib, &[(self.x, x), (self.y, y)])
     }
 
-    /// Returns the least x that is permitted with `y`. The result is cached, because finding it
+    /// Returns the lowest x that is permitted with `y`. The result is cached, because finding it
     /// evaluates formulas many times.
     fn lift(&self, y: u64) -> u64 {
         let least = || self.of(self.x.least, y).and_then(|knobs| knobs.get(&self.x.name));

@@ -1,4 +1,4 @@
-//! What users can choose about a volume type, and which settings the type permits.
+//! The choices that a volume type offers to users, and the settings that the type permits.
 
 use crate::devices::volume::{Knobs, VolumeType};
 
@@ -28,8 +28,8 @@ pub(super) struct Rate {
 /// The name of the knob for the size in GiB.
 pub(super) const SIZE: &str = "gib";
 
-/// Returns what users can choose about `kind`. Returns `None` for limits that are not sold, such as
-/// those of a hypervisor, and for types with more than two rates.
+/// Returns the choices that `kind` offers to users. Returns `None` for limits that are not sold,
+/// such as those of a hypervisor, and for types with more than two rates.
 pub(super) fn shape(kind: &VolumeType) -> Option<Shape> {
     if kind.knobs().is_empty() {
         return Some(Shape::Fixed);
@@ -97,7 +97,7 @@ pub(super) fn settled(
     Some(with(gib, &raised(fits(gib)?)))
 }
 
-/// Returns the least number from `low` to `high` for which `ok` returns true. These numbers must
+/// Returns the smallest number from `low` to `high` for which `ok` returns true. These numbers must
 /// form one range, which spans at least a tenth of its lower end.
 fn first_ok(low: u64, high: u64, mut ok: impl FnMut(u64) -> bool) -> Option<u64> {
     if ok(low) {

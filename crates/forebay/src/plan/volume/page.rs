@@ -1,4 +1,4 @@
-//! The report page of `plan volume`: what to buy, why, what is uncertain, and the commands.
+//! The report page of `plan volume`: the purchase, the reasons, the uncertainties and the commands.
 
 use forebay_show::html::paragraphs::page_title;
 use forebay_show::table::{Cell, Column, Row as TableRow, RowMark, Table};
@@ -12,14 +12,16 @@ use crate::quantities::{bound, percent, promised};
 /// The maximum length of a command's line on the first screen of a terminal, in characters.
 const COMMAND_COLUMNS: usize = 74;
 
-const HOW: &str = "A volume is a list of token buckets: a request passes when no bucket is overdrawn and is then charged to \
-    all of them, so it may wait for operations and for bytes. IOPS and throughput are searched together, because the least \
-    of each alone is not enough for both. Every setting, and those one step below it, were replayed on the simulated volume.";
+const HOW: &str = "A volume is a list of token buckets: a request passes when no bucket is \
+                   overdrawn and is then charged to all of them, so it may wait for operations \
+                   and for bytes. IOPS and throughput are searched together, because the minimum \
+                   of each one alone is not enough for both. Every setting, and the settings one \
+                   step below it, were replayed on the simulated volume.";
 
 const HOW_COUNTERS: &str = "A volume is a list of token buckets. The requests of an interval that \
     are in time pass each bucket between the beginning of the interval and its end plus the bound \
-    of the promise; whatever the bucket cannot let pass by then is late, however the requests \
-    arrived. The settings are the lowest at which no more requests are late than the promise \
+    of the promise; the requests that a bucket cannot admit by then are late, whatever their \
+    arrival times were. The settings are the lowest at which no more requests are late than the promise \
     allows.";
 
 /// Builds the page of `answer`.
@@ -46,7 +48,8 @@ pub(super) fn page(answer: &Answer) -> Page {
     for depth_ms in &answer.depths_ms {
         let rows: Vec<&VolumeRow> =
             answer.rows.iter().filter(|row| row.depth_ms == *depth_ms).collect();
-        let title = format!("Every type, if {} passes at once beyond the rate", passes(*depth_ms));
+        let title =
+            format!("All types, if bursts of {} beyond the rate pass at once", passes(*depth_ms));
         page.add(&title, Place::Detail, vec![Block::Table(in_detail(&rows, answer.provider))]);
     }
     if let Some(best) = best.filter(|best| !best.cheaper.is_empty()) {
@@ -122,8 +125,8 @@ fn key_figures(best: &VolumeRow) -> Vec<KeyFigure> {
     price.into_iter().chain([in_time]).chain(p999).collect()
 }
 
-/// Returns the rows that keep the promise at the depth of the best one: those of the user's provider
-/// if the best one is, or else all.
+/// Returns the rows that keep the promise at the bucket depth of the best row: only those of the
+/// user's provider if the best row is one of these, or else all.
 fn shown(answer: &Answer) -> Vec<&VolumeRow> {
     let elsewhere = |row: &VolumeRow| apply::is_elsewhere(&row.kind, answer.provider);
     let is_best_elsewhere = answer.best().is_some_and(elsewhere);
@@ -186,8 +189,8 @@ const OTHER_LINES: usize = 8;
 
 /// Returns the number of lines that `text` takes on a terminal.
 fn lines_of(text: &str) -> usize {
-    // Lines are broken between words, so assume that they are a little shorter than the screen is
-    // wide.
+    // Lines are broken between words, so assume that they are a little shorter than the width of
+    // the screen.
     text.chars().count().div_ceil(COMMAND_COLUMNS)
 }
 
@@ -305,8 +308,9 @@ fn cheaper(best: &VolumeRow) -> Table {
 fn in_front(shaped: &shaped::Shaped) -> Vec<Block> {
     let saved = 1.0 - shaped.shaped_iops as f64 / shaped.fifo_iops.max(1) as f64;
     let text = format!(
-        "A volume serves requests first come, first served, which takes {} IOPS for this promise if each request counts as \
-         one. A shaper that puts aside what it cannot answer in time takes {}, {} less; requests that it puts aside wait longer.",
+        "A volume serves requests first come, first served, which requires {} IOPS for this \
+         promise if each request counts as one. A shaper that puts aside the requests that it \
+         cannot answer in time requires {}, {} less; the requests that it puts aside wait longer.",
         shaped.fifo_iops,
         shaped.shaped_iops,
         percent(saved)

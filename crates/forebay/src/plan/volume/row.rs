@@ -307,7 +307,7 @@ fn in_time_at_most(late: f64, counters: &Counters) -> f64 {
     1.0 - (late / counters.ops_most.max(1.0)).min(1.0)
 }
 
-/// What delayed the requests.
+/// The limits that delayed the requests.
 #[derive(Default)]
 struct Waited {
     most: Option<Decides>,

@@ -1,5 +1,5 @@
-//! Formats sentences about the answer: what determines the setting, what would be cheaper, and what
-//! is uncertain.
+//! Formats sentences about the answer: the factor that determines the setting, cheaper
+//! alternatives, and uncertainties.
 
 use forebay_ask::named;
 
@@ -77,8 +77,8 @@ pub(super) fn of_counters(
     question: &Question<'_>,
 ) -> Vec<String> {
     let mut all = vec![format!(
-        "This is a lower bound: within {} the counters cannot see when requests came, and a burst \
-         needs more.",
+        "This is a lower bound: the counters do not show when requests arrived within {}, and a \
+         burst needs more.",
         seconds(read.interval_s)
     )];
     match rows.iter().find(|row| row.keeps) {
@@ -107,7 +107,7 @@ fn of_current(best: &VolumeRow, current: &[VolumeRow]) -> Option<String> {
     let mut change = both.filter(|_| is_one).map_or(String::new(), |(now, then)| {
         let word = if then <= now { "less" } else { "more" };
         let currency = best.setting.currency.clone().unwrap_or_default();
-        // Another setting of the same type is not another volume.
+        // Another setting of the same type does not count as another volume.
         let costs = match best.kind == same.kind {
             true => format!("{} cost", choice(&best.setting)),
             false => format!("{} costs", best.kind),
@@ -155,7 +155,9 @@ fn decides(best: &VolumeRow) -> String {
     let (Some(_), Some(ops)) = (best.decides, best.delay_ops_share) else {
         let is_used_up = best.cheaper.iter().any(|of| of.uses_up_credit);
         return match best.smallest.is_some() || best.setting.is_fixed {
-            _ if is_used_up => "No request waits, but less would use up the credit.".into(),
+            _ if is_used_up => {
+                "No request waits, but a smaller setting would use up the credit.".into()
+            }
             true => "No request waits.".into(),
             false => "The smallest setting of this type is enough.".into(),
         };
@@ -198,7 +200,7 @@ fn depth(best: &VolumeRow, rows: &[VolumeRow]) -> Option<String> {
     let others = || rows.iter().filter(|row| row.depth_ms != best.depth_ms);
     let depth_ms = others().map(|row| row.depth_ms).reduce(f64::max)?;
     let [less, more] = [best.depth_ms, depth_ms].map(passes);
-    let unknown = "No provider says how much passes at once beyond the rate";
+    let unknown = "Providers do not document how large a burst beyond the rate passes at once";
     let cheapest = others().find(|row| row.depth_ms == depth_ms && row.keeps);
     let is_priced = |row: &&VolumeRow| row.setting.price_month.is_some();
     if let Some(cheapest) = cheapest.filter(|row| row.kind != best.kind).filter(is_priced) {
@@ -233,7 +235,7 @@ fn base_latency(best: &VolumeRow) -> String {
     )
 }
 
-/// The share of the promised time from which on the answer relies on the assumed base latency.
+/// The share of the promised time at or above which the answer relies on the assumed base latency.
 const MOSTLY_BASE_SHARE: f64 = 0.5;
 
 fn is_mostly_base(best: &VolumeRow, question: &Question<'_>) -> bool {
@@ -261,7 +263,7 @@ pub(super) fn gaps(used: (u64, u64), question: &Question<'_>) -> Option<String> 
     (!question.is_size_given && used_gib <= gib / 2).then(|| {
         format!(
             "The {gib} GiB are the highest address of the trace. Without long unused gaps it is {}, of \
-             which requests touch {}. If your data fit into less, name the size ({} {used_gib}).",
+             which requests touch {}. If your data needs less space, specify its size ({} {used_gib}).",
             bytes(used_bytes),
             bytes(touched),
             named("gib")
@@ -269,7 +271,7 @@ pub(super) fn gaps(used: (u64, u64), question: &Question<'_>) -> Option<String> 
     })
 }
 
-/// The ratio of a volume's size to the needed size from which on the answer mentions it.
+/// The ratio of a volume's size to the needed size at or above which the answer mentions it.
 const LARGER_TIMES: u64 = 10;
 
 /// Warns if most of the volume is bought for its speed, and says how to compare the types at its
@@ -292,7 +294,7 @@ fn interval(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
     let currency = best.setting.currency.as_ref()?;
     Some(format!(
         "In {} of resamples of the trace, {} costs {} to {}; bursts that are too rare to appear in \
-         it may cost more.",
+         the trace may cost more.",
         percent(level),
         best.kind,
         money(low, currency),
@@ -313,7 +315,7 @@ fn dependent(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
 /// States how long the credit of the volume lasts.
 fn burst(best: &VolumeRow, credit: Credit) -> Option<String> {
     let start = match credit {
-        Credit::Full => "all of it at the start",
+        Credit::Full => "the full credit at the start",
         Credit::Empty => "none at the start",
         Credit::Steady => "the trace repeated",
     };
@@ -324,16 +326,16 @@ fn burst(best: &VolumeRow, credit: Credit) -> Option<String> {
     ))
 }
 
-/// If no setting keeps the promise, states which comes closest, or that none could, because the base
-/// latency alone takes longer.
+/// If no setting keeps the promise, states which setting comes closest, or that no setting can,
+/// because the base latency alone exceeds the promised time.
 fn closest(rows: &[VolumeRow], question: &Question<'_>) -> Option<String> {
     let best = rows.iter().max_by(|a, b| a.in_time_fraction.total_cmp(&b.in_time_fraction))?;
     let base_ms =
         rows.iter().map(|row| row.base_read_ms.min(row.base_write_ms)).reduce(f64::min)?;
     if base_ms > question.within.as_millis_f64() {
         return Some(format!(
-            "No volume answers a single request in time: the fastest takes {} even if nothing waits \
-             (assumed; {} sets another latency).",
+            "No volume answers even a single request in time: the fastest one takes {} without any \
+             queueing (assumed; set another latency with {}).",
             millis(base_ms),
             named("base_latency")
         ));
@@ -356,7 +358,7 @@ pub(super) fn cautions(rows: &[VolumeRow], question: &Question<'_>) -> Vec<Strin
     if let (Some(first), Some(last)) = (days.first(), days.last()) {
         let when = if first == last { first.to_string() } else { format!("{first} to {last}") };
         all.push(format!(
-            "Prices come from third parties ({when}); check them, or give your own ({}).",
+            "Prices come from third parties ({when}); check them, or specify your own ({}).",
             named("prices")
         ));
     }
@@ -368,7 +370,9 @@ pub(super) fn cautions(rows: &[VolumeRow], question: &Question<'_>) -> Vec<Strin
     unpriced.dedup();
     if !unpriced.is_empty() {
         let names = unpriced.join(", ");
-        all.push(format!("No price is known, so these are not ranked: {names}."));
+        all.push(format!(
+            "The prices of the following are unknown, so they are not ranked: {names}."
+        ));
     }
     all
 }

@@ -1,9 +1,9 @@
-//! Computes what a shaper in front of the volume would save.
+//! Computes the savings of a shaper in front of the volume.
 //!
 //! A volume serves requests first come, first served, so a burst delays everything behind it. A
-//! shaper that puts aside what it cannot answer in time ([`forebay_core::rtt`]) keeps the promise
-//! with fewer operations per second; no scheduler needs less. Both figures count every request as
-//! one operation and ignore bytes.
+//! shaper that puts aside the requests that it cannot answer in time ([`forebay_core::rtt`]) keeps
+//! the promise with fewer operations per second; no scheduler needs less. Both figures count every
+//! request as one operation and ignore bytes.
 
 use forebay_core::Nanos;
 use forebay_core::device::throttled::{Bucket, Direction, Measure};

@@ -1,9 +1,9 @@
 //! Finds the cheapest pair of values for two knobs that keeps a promise.
 //!
 //! If a pair (x, y) keeps the promise, so does every pair that is at least as high in both. The
-//! pairs that keep it are therefore bounded by a staircase: `least(y)`, the least x that is enough
-//! at y, never rises with y. Finding the least x and the least y separately is not enough, because
-//! a request may have to wait for both knobs in turn.
+//! pairs that keep it are therefore bounded by a staircase: `least(y)`, the lowest x that is enough
+//! at y, never rises with y. Finding the lowest x and the lowest y separately is not enough,
+//! because a request may have to wait for both knobs in turn.
 //!
 //! The search is exact for every price that never falls when a knob rises. It divides the range of
 //! y into parts. The price of a part is at least that of its smallest y together with an x that is
@@ -34,7 +34,7 @@ pub(super) trait Pairs {
     fn begin_at(&mut self, _x: u64, _y: u64) {}
 }
 
-/// A range of y that may contain a cheaper pair. The least x for any y in the range is between
+/// A range of y that may contain a cheaper pair. The lowest x for any y in the range is between
 /// `x_floor` and `x_ceil`.
 #[derive(Clone, Copy, Debug)]
 struct Part {
@@ -111,10 +111,10 @@ pub(super) fn cheapest(
             }
         }
         let y = part.y_from + (part.y_to - part.y_from) / 2;
-        // `below` is the least x that pairs with a smaller y need; `above` is the most that pairs
+        // `below` is the lowest x that pairs with a smaller y need; `above` is the most that pairs
         // with a greater y need.
         let (below, above) = match affordable(knobs, &part, y, best) {
-            // No pair with this y or a greater one can be better.
+            // No pair with this y or a higher y can be better.
             None => (part.x_floor, part.x_floor),
             Some(x) if knobs.keeps(x, y) => {
                 let x = first(part.x_floor, x, |x| knobs.keeps(x, y));
@@ -156,7 +156,7 @@ pub(super) fn balanced(
     });
     let (mut x, mut y) = pair(mille);
     loop {
-        // If y requires a higher x than this, that higher x may in turn allow a lower y.
+        // If y requires a higher x than this, that x may in turn permit a lower y.
         let lifted = knobs.lifted(x, y).min(x_most);
         let lower_y = first(y_alone, y, |y| knobs.keeps(lifted, y));
         x = first(x_alone, lifted, |x| knobs.keeps(x, lower_y));
@@ -167,8 +167,8 @@ pub(super) fn balanced(
     }
 }
 
-/// Returns the least x at the highest y, and the least y at the highest x; `None` if no pair keeps
-/// the promise.
+/// Returns the lowest x at the highest y, and the lowest y at the highest x; `None` if no pair
+/// keeps the promise.
 fn alone(
     knobs: &mut impl Pairs,
     xs: RangeInclusive<u64>,
@@ -220,8 +220,8 @@ fn affordable(knobs: &impl Pairs, part: &Part, y: u64, best: Option<Best>) -> Op
     Some(dear - 1)
 }
 
-/// Returns the least number from `low` to `high` for which `enough` returns true; it must be true
-/// for `high`.
+/// Returns the smallest number from `low` to `high` for which `enough` returns true; it must be
+/// true for `high`.
 pub(super) fn first(mut low: u64, mut high: u64, mut enough: impl FnMut(u64) -> bool) -> u64 {
     while low < high {
         let middle = low + (high - low) / 2;
@@ -235,11 +235,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A staircase given by the least x for each y, and a price that may have steps.
+    /// A staircase given by the lowest x for each y, and a price that may have steps.
     #[derive(Debug)]
     struct Drawn {
         least_x: Vec<u64>,
-        /// For each y, the least x that is permitted with it.
+        /// For each y, the lowest x that is permitted with it.
         lift: Vec<u64>,
         price: Vec<Vec<f64>>,
         trials: usize,
@@ -260,7 +260,7 @@ mod tests {
     }
 
     impl Drawn {
-        /// Finds the lowest price of any pair, and the least y that has it, by trying all pairs.
+        /// Finds the lowest price of any pair, and the lowest y that has it, by trying all pairs.
         fn brute(&self) -> Option<(f64, u64)> {
             let pairs = (0..self.least_x.len()).flat_map(|y| {
                 let xs = self.least_x[y].max(self.lift[y]) as usize..self.price[y].len();

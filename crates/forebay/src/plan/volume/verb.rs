@@ -24,7 +24,7 @@ forebay_ask::ask! {
     /// Find which cloud volume to buy, and with which IOPS and throughput, to keep a promise
     ///
     /// For each type of volume, finds the cheapest setting that answers the promised share of the
-    /// requests in time. All volumes of the trace share the one to buy.
+    /// requests in time. The volume to buy holds all volumes of the trace.
     pub struct VolumeAsk("plan volume") {
         /// The trace; - is standard input
         trace: Option<TraceInput> [.positional()],
@@ -32,7 +32,8 @@ forebay_ask::ask! {
         within: Nanos = "10ms",
         /// The share of all requests that must be answered in time
         fraction: Share = "0.99",
-        /// The types to try, as `forebay devices` lists them or without the provider, as in gp3,io2; or your own files
+        /// The types to try, as `forebay devices` lists them or without the provider, as in
+        /// gp3,io2; or your own files
         r#type: Vec<String> [.word("TYPE").otherwise("all bundled types")],
         /// The minimum size in GiB
         gib: Option<u64> [.word("N").between(1.0, 1e6).otherwise("the highest address of the trace, times the growth")],
@@ -54,12 +55,14 @@ forebay_ask::ask! {
         instance: Option<String> [.word("INSTANCE")],
         /// Your prices, a TOML file (docs/plan-volume.md)
         prices: Option<PathBuf>,
-        /// Counters of operations and bytes every second in place of a trace, for a lower bound: CSV, or the output of iostat
+        /// Counters of operations and bytes every second in place of a trace, for a lower bound:
+        /// CSV, or the output of iostat
         /// -x -t 1, sar -d 1 or node_exporter (docs/plan-volume.md)
         from_counters: Option<PathBuf> [.excludes(&["trace", "from", "columns", "split_runs", "only_volume", "layer", "bad_rows", "model_seed", "trust_times"])],
-        /// The disk, if the file of counters has several
+        /// Which disk to use, if the file of counters has several
         disk: Option<String> [.word("NAME").requires("from_counters")],
-        /// Give the best price at each depth a confidence interval of this level, by resampling the trace
+        /// Compute a confidence interval of this level for the best price at each depth, by
+        /// resampling the trace
         confidence: Option<PartialShare> [.excludes(&["from_counters"])],
         /// The seed of the resamples
         seed: u64 = "1" [.requires("confidence")],
@@ -76,7 +79,7 @@ impl Value for Credit {
     const CHOICES: &'static [Choice] = &[
         Choice { name: "full", about: "all of it" },
         Choice { name: "empty", about: "none" },
-        Choice { name: "steady", about: "what is left if the trace is repeated" },
+        Choice { name: "steady", about: "the credit that remains if the trace is repeated" },
     ];
 
     fn parse(text: &str) -> Result<Credit, String> {
@@ -318,7 +321,8 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     }
 }
 
-/// Returns the type called `name`, with or without its provider, or the type described by the file of that name.
+/// Returns the type called `name`, with or without its provider, or the type described by the file
+/// of that name.
 fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
     let found = &whole_name(name, known);
     let is_file = Path::new(name).is_file();

@@ -60,7 +60,7 @@ fn writes_of_the_same_bytes_of_a_drive_run_one_after_another() {
                 together = together.max(jobs);
             }
             assert!(bench.answers.values().all(|answer| answer.is_ok()));
-            // The units name no drive that is gone, because all their chunks were written since.
+            // No unit refers to a failed drive, because all chunks have been rewritten since.
             for number in 0..2 {
                 let unit = bench.array().unit(number);
                 let drives = unit.places.iter().filter_map(|place| place.cell());

@@ -34,8 +34,8 @@ struct State {
     beside: Roles,
 }
 
-/// Returns the chunks of a unit that can be read. They are those of `before` if the unit is the
-/// same.
+/// Returns the readable chunks of a unit. If the unit has not changed, these are the chunks in
+/// `before`.
 fn told_now(before: Option<State>, unit: Unit, array: &Array, medium: &Medium) -> State {
     let holds = |place| medium.holds(array, place);
     let told = || State {
@@ -46,10 +46,10 @@ fn told_now(before: Option<State>, unit: Unit, array: &Array, medium: &Medium) -
     before.filter(|before| before.unit == unit).unwrap_or_else(told)
 }
 
-/// What the judge knows about an array.
+/// The judge's knowledge about an array.
 #[derive(Default)]
 pub(super) struct Judge {
-    /// By unit: the chunks that could be read at the last look, in its newest state.
+    /// By unit: the chunks that were readable at the last check, in the unit's newest state.
     newest: BTreeMap<u64, State>,
     /// The same chunks in the states that a round makes durable.
     round: BTreeMap<u64, State>,
@@ -173,7 +173,7 @@ impl Judge {
         self.losses.range(step..).next().is_some()
     }
 
-    /// Checks the answer to a flush: it reports losses from before its arrival, may report later
+    /// Checks the answer to a flush: it reports losses that precede the flush, may report later
     /// ones, and fails for no other reason.
     fn flushed(&mut self, stream: u32, came: u64, outcome: Outcome) {
         // Nothing is lost: the writes become durable when there is space.

@@ -1,11 +1,11 @@
-//! What opening keeps of records, and how it chooses the chain that counts.
+//! The parts of records that opening an array keeps, and how it chooses the chain that is valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Geometry;
 use super::super::record::Record;
 
-/// A record without its content.
+/// The head of a record, which does not include its page of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     epoch: u64,
@@ -21,7 +21,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Returns the first record of the chain that ends with this one: the chain has a record for
+    /// Returns the first record of the chain that ends with this record. A chain has one record for
     /// each page of the table.
     pub(super) fn first(&self, geometry: &Geometry) -> Option<u64> {
         let pages = geometry.grown(self.volume_units)?.pages();

@@ -38,7 +38,7 @@ struct Window {
 pub(super) struct Walk {
     pub(super) last: Head,
     first: u64,
-    /// The next record to apply: its number and checksum.
+    /// The number and checksum of the next record to apply.
     need: (u64, u64),
     windows: VecDeque<Window>,
     /// Whether a record is on no drive.
@@ -95,8 +95,8 @@ impl Walk {
         Some((from, to))
     }
 
-    /// Applies the next records of the newest window, as far as they were found. Returns whether
-    /// all were.
+    /// Applies the records of the newest window in order, until one is missing. Returns whether all
+    /// were applied.
     fn apply(&mut self, table: &mut Table) -> bool {
         let Some(from) = self.windows.front().map(|window| window.from) else { return false };
         while self.need.0 >= from && !self.is_done() {

@@ -1,5 +1,5 @@
-//! Fits measured drives, variations of them, bundled drives and synthetic ones, prints the errors of
-//! every row, and counts those that were not fitted and are missed.
+//! Fits measured drives, variations of them, bundled drives and synthetic ones, prints the errors
+//! of every row, and counts those that were not fitted and are missed.
 
 use super::synthetic::normal;
 use super::*;
@@ -10,8 +10,8 @@ use forebay_core::{DeviceModel, Nanos};
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const DRIVES: [&str; 3] = ["samsung-pm883", "intel-d3-s4610", "kingston-dc500m"];
 
-/// How a measured drive is changed: times by a factor; the gain from depth, and the ratio of the 99th
-/// percentile to the median, by an exponent. `noise` is the deviation of each rate.
+/// How a measured drive is changed: times by a factor; the gain from depth, and the ratio of the
+/// 99th percentile to the median, by an exponent. `noise` is the deviation of each rate.
 #[derive(Clone, Copy)]
 struct Change {
     times: f64,

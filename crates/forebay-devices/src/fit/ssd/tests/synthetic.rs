@@ -21,12 +21,12 @@ pub(super) struct Synthetic {
     pub(super) units: usize,
     pub(super) service_us: f64,
     pub(super) sigma: f64,
-    /// The time that a command takes besides its service.
+    /// The time that a command takes in addition to its service.
     pub(super) fixed_us: f64,
     pub(super) interval_us: f64,
     /// The host's time between a completion and the next I/O.
     pub(super) gap_us: f64,
-    /// The share of commands that wait for a millisecond besides.
+    /// The share of commands that wait for an additional millisecond.
     pub(super) stalled: f64,
 }
 

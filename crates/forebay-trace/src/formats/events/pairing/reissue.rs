@@ -155,8 +155,8 @@ impl Pairing {
         let mut oldest: Option<(u64, Nanos)> = None;
         let mut last = Nanos::ZERO;
         for (id, issued) in ids.iter().filter_map(issued_at) {
-            // If a request was issued long before the next, it has lost its completion or is the
-            // same request.
+            // If a request was issued long before the next, either its completion was lost or both
+            // are the same request.
             if oldest.is_none() || issued - last > Nanos(AGAIN_NS) {
                 oldest = Some((id, issued));
             }

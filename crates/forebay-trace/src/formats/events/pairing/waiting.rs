@@ -31,22 +31,22 @@ pub(super) struct Pending {
     pub(super) covered: u64,
     /// Whether the request was returned to the scheduler and awaits its next issue.
     pub(super) requeued: bool,
-    /// The number of sectors that completed at lower devices, and when the last of them did.
+    /// How many sectors have completed at lower devices, and when the last of them completed.
     pub(super) below: (u64, Option<Nanos>),
     /// Whether the request was remapped to a lower device, and whether it belongs to a request at a
     /// higher one.
     pub(super) remapped: bool,
     pub(super) continues: bool,
-    /// The reason why the request does not count, if it does not.
+    /// The reason why the request is not counted, or None if it is counted.
     pub(super) excluded: Option<Exclusion>,
 }
 
-/// The reason why a request does not count.
+/// The reason why a request is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exclusion {
-    /// It was issued again, and only the later request counts.
+    /// The request was issued again, and only the later issue is counted.
     IssuedAgain,
-    /// It counts at a lower layer.
+    /// The request is counted at a lower layer.
     Above,
 }
 
@@ -57,9 +57,9 @@ pub(super) type Place = (u8, u64, u32);
 #[derive(Default)]
 pub(super) struct Volume {
     pub(super) device: u32,
-    /// The number of the volume in the dictionary, once one of its requests counts.
+    /// The number of the volume in the dictionary, once one of its requests has been counted.
     number: Option<u32>,
-    /// If this is a partition whose completions name the disk, that disk.
+    /// The disk, if this is a partition whose completions name the disk.
     disk: Option<u32>,
     pub(super) reads: Outstanding,
     pub(super) writes: Outstanding,
@@ -74,8 +74,8 @@ pub(super) struct Volume {
     pub(super) completes: bool,
     /// The number of requests that completed at lower devices.
     pub(super) completed_below: u32,
-    /// The number of requests that count here, but were neither remapped to a lower device nor from
-    /// a higher one.
+    /// The number of requests that are counted here, but were neither remapped to a lower device
+    /// nor from a higher one.
     pub(super) unremapped: u64,
     pub(super) own: u64,
     /// If one of several empty flushes completed: when, and how long it took.
@@ -179,7 +179,7 @@ impl Pending {
     }
 
     /// Returns whether another request for all of its sectors has completed since the request was
-    /// issued. If it never gets a completion of its own, both were the same request.
+    /// issued. If the request never gets its own completion, both were the same request.
     pub(super) fn is_doubtful(&self) -> bool {
         self.record.latency.is_none()
             && self.covered > 0

@@ -1,4 +1,5 @@
-//! Tests what decides on real drives: their arms, headroom, wear, redundancy, and gaps in the trace.
+//! Tests what decides on real drives: their arms, headroom, wear, redundancy, and gaps in the
+//! trace.
 
 use super::*;
 
@@ -119,7 +120,7 @@ fn flash_lasts_as_long_as_its_rating() {
     assert!((years - 1200.0 / written).abs() < 1e-9, "{years}");
     assert!(said::worn_soon(pro).unwrap().contains("which wears it out in 2.3 years"), "{years}");
     let old = row("samsung-830");
-    assert!(said::worn_soon(old).unwrap().contains("does not say how much it is rated"));
+    assert!(said::worn_soon(old).unwrap().contains("does not specify its rated endurance"));
     assert_eq!((old.endurance_years, row("hc550").written_per_year_tb), (None, None));
 }
 
@@ -188,7 +189,8 @@ fn raid6_says_that_it_reads_before_it_writes() {
     };
     assert!(refused(Op::Write).contains("raid6 reads three blocks from the disks"));
     assert!(!refused(Op::Read).contains("reads three blocks"));
-    // If it keeps the promise with many drives, the answer says why there are so many, whichever layout is best.
+    // If it keeps the promise with many drives, the answer says why there are so many, whichever
+    // layout is best.
     let ask = Ask::of(&["fixed:100"], &[Layout::Mirror, Layout::Raid6]);
     let question = Question { promise: promise(60, "1"), drives_max: 36, ..ask.question() };
     let answer = asked(&[input_of(Op::Write, &burst(12))], &question);

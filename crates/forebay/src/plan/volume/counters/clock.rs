@@ -1,4 +1,4 @@
-//! Parses times as collectors write them.
+//! Parses times in the formats of collectors.
 
 use forebay_trace::columns::date_ns;
 

@@ -19,7 +19,7 @@ const METRICS: [&str; 4] = [
     "node_disk_written_bytes_total",
 ];
 
-/// Returns whether a line of the text is one of these metrics.
+/// Returns whether a line of the text has one of these metrics.
 pub(super) fn is_one(text: &str) -> bool {
     text.lines().any(|line| line.contains('{') && metric(line).is_some())
 }

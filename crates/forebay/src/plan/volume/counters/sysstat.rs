@@ -6,7 +6,7 @@
 use super::csv::number;
 use super::{BadRows, Meaning, Parsed, Reading, clock};
 
-/// Returns whether the text begins like sysstat's output, or contains one of its tables.
+/// Returns whether the text is sysstat's output: it begins like it, or contains one of its tables.
 pub(super) fn is_one(text: &str) -> bool {
     text.lines().take(20).any(|line| is_iostat(line) || is_sar(line))
 }

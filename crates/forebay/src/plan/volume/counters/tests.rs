@@ -170,5 +170,8 @@ fn unreadable_counters_are_rejected_with_a_reason() {
         assert!(said.contains(expected), "{said}");
     }
     let named = read_text(&format!("{head}0,1,1,1,1\n1,1,1,1,1\n"), Some("vda")).unwrap_err();
-    assert!(named.contains("expected one of none, because the file names no disk"), "{named}");
+    assert!(
+        named.contains("expected one of none, because the file does not name disks"),
+        "{named}"
+    );
 }
