@@ -463,7 +463,7 @@ mod tests {
             "99 % of its I/Os completed at most 1.25 ms late",
             "were in time by the clock of the emulated disk.",
             "2048 blocks are on its flash only.",
-            "for 21.5 ms; promised ones take at most about 250 µs longer than expected.",
+            "for 21.5 ms; promised ones take up to about 250 µs longer than expected.",
             "an export with a long name: the promise is broken: while requests waited, 9 were served.",
         ] {
             assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");

@@ -158,10 +158,10 @@ fn bad_traces_are_refused() {
     ];
     for question in questions {
         let trace = folder.file("u.iolog", untimed);
-        refused(plan(question).arg(trace), &["u.iolog", "no times"]);
+        refused(plan(question).arg(trace), &["u.iolog", "without times"]);
         let invented = folder.file("a.lis", "100 2 0 1\n300 1 0 2\n");
         let arc = ["--from", "arc"];
-        refused(plan(question).arg(invented).args(arc), &["a.lis", "no times"]);
+        refused(plan(question).arg(invented).args(arc), &["a.lis", "without times"]);
     }
 }
 
@@ -360,7 +360,7 @@ fn each_clients_service_is_shown() {
     assert!(text.contains("2 clients need 16 IOPS together or apart"), "{text}");
     assert!(text.contains("50 % within 1 s 16 16 2 (t.spc) 1 0.00 %"), "{text}");
     let (_, err) = ends(plan(&asked).args([&steady, &burst]), 0);
-    assert!(err.contains("from 0 s to 79 s") && err.contains("one length"), "{err}");
+    assert!(err.contains("from 0 s to 79 s") && err.contains("the same length"), "{err}");
     refused(
         plan(&asked).args(["--clients", "2"]).args([&steady, &burst]),
         &["--clients: got 2 with 2 traces"],

@@ -408,7 +408,7 @@ fn a_running_server_takes_commands() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
         assert!(said.contains(part) && said.lines().count() < 3, "{words:?}: {said}");
     };
-    assert!(says(&["policy", "mq-deadline"]).contains("the policy is mq-deadline now"));
+    assert!(says(&["policy", "mq-deadline"]).contains("the policy is now mq-deadline"));
     refuses(&["policy", "fly"], "fly");
     refuses(&["policy", "bfq", "--disk", "other"], "no disk or volume is named 'other'");
     refuses(&["reload"], "no configuration file");

@@ -203,7 +203,7 @@ fn a_volume_under_load_survives_failure_rebuild_replacement_and_check() {
     served.does(&["control", "limit", "socket", "--rate", "500"]);
     let told = served.ran(&["control", "check", "socket"]);
     let said = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(told.status.success() && said.contains("everything was read"), "{said}");
+    assert!(told.status.success() && said.contains("all data was read"), "{said}");
     // Cancel a check that is slow: it takes half a minute.
     let mut policies = ["mq-deadline", "noop", "deadline", "bfq", "kyber"].into_iter();
     let is_cancelled = one_succeeds(|| {

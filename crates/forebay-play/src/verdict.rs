@@ -153,7 +153,7 @@ mod tests {
         assert!(slow.contains("1.01 ms late (at most 70.0 ms)"), "{slow}");
         let (punctual, full) = said(23.0, 1.0);
         assert!(punctual && full.starts_with("The target was saturated"), "{full}");
-        assert!(full.contains("during 2.50 s") && !full.contains("processors"), "{full}");
+        assert!(full.contains("for 2.50 s") && !full.contains("processors"), "{full}");
     }
 
     #[test]

@@ -388,8 +388,11 @@ mod tests {
         };
         assert!(look(1, db(0, 0.0)).is_empty());
         let said = look(61, db(100, 900.0)).remove(0);
-        assert!(said.starts_with("while requests waited, 0 were served"), "{said}");
-        assert!(said.contains("promised; 100 of 100 kept requests took longer"), "{said}");
+        assert!(
+            said.starts_with("while requests waited, only 0 of 900 promised ones were served"),
+            "{said}"
+        );
+        assert!(said.contains("several; 100 of 100 kept requests took longer"), "{said}");
     }
 
     #[test]

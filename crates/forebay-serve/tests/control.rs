@@ -78,7 +78,7 @@ fn a_connection_takes_command_after_command_and_survives_wrong_ones() {
         answers.read_line(&mut answer).unwrap();
         serde_json::from_str::<Value>(&answer).unwrap()
     };
-    assert!(ask("\n")["error"].as_str().unwrap().contains("cannot be read"));
+    assert!(ask("\n")["error"].as_str().unwrap().contains("got an invalid command"));
     assert!(ask("\u{0}\u{1}{}\n")["error"].is_string());
     let figures = ask("{\"version\": 1, \"command\": \"figures\"}\n");
     assert_eq!(figures["version"], 1);

@@ -9,8 +9,8 @@ pub(crate) fn advice(status: &Status) -> Option<String> {
     if figures.is_saturated {
         let need = (figures.periods.ceil() as usize).saturating_mul(2).saturating_add(1);
         return Some(format!(
-            "saturated: sorting a log takes {:.1} times as long as filling one, but with {disks} \
-             disks at most {most} times is sustainable: use {} disks, or fewer puts",
+            "saturated: sorting a log takes {:.1} times as long as filling one, but {disks} disks \
+             allow a factor of at most {most}: use {} disks, or fewer puts",
             figures.periods,
             need.max(disks + 1)
         ));
@@ -41,9 +41,9 @@ mod tests {
         };
         assert_eq!(of(false, 2.0, 0.4), None);
         assert!(
-            of(true, 1.3, 0.0)
-                .unwrap()
-                .contains("1.3 times as long as filling one, but 4 disks allow 1")
+            of(true, 1.3, 0.0).unwrap().contains(
+                "1.3 times as long as filling one, but 4 disks allow a factor of at most 1"
+            )
         );
         assert!(of(true, 1.3, 0.9).unwrap().contains(": use 5 disks"));
         assert!(of(true, 2.1, 0.0).unwrap().contains(": use 7 disks"));

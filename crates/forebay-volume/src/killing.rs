@@ -178,7 +178,11 @@ mod tests {
         let stride = if std::env::var_os("FOREBAY_LAWS").is_some() { 1 } else { 211 };
         for write in (0..count).filter(|write| is_label(write) || write % stride == 0) {
             kept.again();
-            assert!(killed_at(write, &mut verb).is_none(), "{write} of {count}");
+            // The order in which I/Os complete may save the last writes.
+            match killed_at(write, &mut verb) {
+                None => {}
+                Some(done) => assert!(done.is_ok() && write + 8 > count, "{write} of {count}"),
+            }
             for path in new {
                 let said = create(std::slice::from_ref(path), made(Level::RAID6));
                 let said = said.unwrap_err().to_string();

@@ -288,7 +288,7 @@ mod tests {
         let found = of("ebs-gp3:gib=9", &[(0, Op::Read, 4096), (1, Op::Write, 4096)]).unwrap();
         assert_eq!((found.delayed_share, found.decisive()), (0.0, None));
         assert!(found.in_short().contains("delay no request"));
-        assert!(found.told().contains("never reached"));
+        assert!(found.told().contains("no limit is ever reached"));
         assert_eq!(of("sata250", &[(0, Op::Read, 4096)]), None);
     }
 }

@@ -317,7 +317,7 @@ fn small_scattered_writes_would_want_offloading_within_the_kernel() {
     let offloading = remedy(&advice, RemedyKind::Offloading);
     assert!(offloading.gain_over_free_share.unwrap() > 0.1, "{offloading:?}");
     // Only the kernel can distinguish processes.
-    assert!(offloading.reason.ends_with("does not see."), "{}", offloading.reason);
+    assert!(offloading.reason.ends_with("does not know the processes."), "{}", offloading.reason);
     assert!(!offloading.recommended);
     assert!(offloading.flash_bytes >= 4 * KIB && offloading.flash_bytes <= 2_000 * 4 * KIB);
     assert!(offloading.reason.contains("of 2000 writes"), "{}", offloading.reason);

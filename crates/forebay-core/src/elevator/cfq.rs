@@ -52,10 +52,8 @@ const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::millis("slice-sync-ms", 100.0)
         .about("how long a stream may use the disk for its reads and synchronous writes"),
-    Parameter::millis("slice-async-ms", 40.0).about(
-        "how long a stream may use the disk for its \
-        other writes",
-    ),
+    Parameter::millis("slice-async-ms", 40.0)
+        .about("how long a stream may use the disk for other writes"),
     Parameter::millis("slice-idle-ms", 8.0)
         .about("how long to wait for a stream's next request; 0: never"),
     Parameter::millis("fifo-expire-sync-ms", 125.0)

@@ -98,7 +98,7 @@ fn a_probe_stops_on_request() {
 
 #[test]
 fn a_probe_costs_what_the_help_says() {
-    let help = "The probe reads for up to 43 s, with pauses in which buckets\n    /// fill, and at most 9.6 GB.";
+    let help = "The probe reads for up to 43 s, with pauses in which\n    /// buckets fill, and at most 9.6 GB.";
     assert!(include_str!("../probe.rs").contains(help));
     let cost = cost();
     assert!(cost.contains("up to 43 s, at most 9.6 GB"), "{cost}");

@@ -156,7 +156,7 @@ fn a_check_and_a_start_agree_about_volumes() {
     for (text, expected) in [
         (volume(all, ""), ""),
         (volume("\"@/d\"", ""), "the folder is empty"),
-        (volume("", ""), "no drives are named"),
+        (volume("", ""), "no drives are specified"),
         (volume("\"@/a.img\"", ""), "has no Forebay label"),
         (volume("\"@/v\", \"@/v\"", ""), "is used by 'data' and by 'data'"),
         (volume("\"@/v/0\", \"@/v/1\"", ""), "2 of the 6 drives"),

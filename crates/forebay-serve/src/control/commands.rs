@@ -260,8 +260,8 @@ mod tests {
     #[test]
     fn wrong_commands_get_a_message() {
         for (line, what) in [
-            ("", "cannot be read"),
-            ("figures", "cannot be read"),
+            ("", "got an invalid command"),
+            ("figures", "got an invalid command"),
             ("[]", "no version"),
             ("{\"command\": \"figures\"}", "no version"),
             ("{\"version\": 2, \"command\": \"figures\"}", "version 2, expected version 1"),

@@ -97,7 +97,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ("\"10ms\"", "\"0ms\"", "line 19", "expected more than 0 and at most 24 hours"),
         ("\"10ms\"", "\"10\"", "line 19", "within: got '10', expected a time with its unit"),
         ("on = \"safe\"", "on = \"safer\"", "line 33", "on: got 'safer'"),
-        ("name = \"safe\"", "name = \"data\"", "line 15", "'data' is given twice"),
+        ("name = \"safe\"", "name = \"data\"", "line 15", "'data' is used twice"),
         ("keep_iops = 300\n", "", "line 19", "keep_iops: not given"),
         ("keep_iops = 300", "keep_iops = 850", "line 6", "exceeds capacity_iops (900)"),
         ("capacity_iops = 900\n", "", "line 6", "capacity_iops: not given"),

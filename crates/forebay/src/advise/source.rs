@@ -453,7 +453,7 @@ mod tests {
         let mut description = recorded(4.0, 30.0, 0.0);
         (description.duration_s, run.figures.makespan_s) = (10.0, 10.1);
         let said = compared(&description, &run, "D").unwrap();
-        assert!(said.contains("was 4 ms, here it is 9 ms. The results"), "{said}");
+        assert!(said.contains("was 4 ms, compared with 9 ms here. The results"), "{said}");
         run.figures.makespan_s = 40.0;
         let said = compared(&description, &run, "D").unwrap();
         assert!(said.contains("it did 400 requests a second where D does 100."), "{said}");
@@ -481,7 +481,10 @@ mod tests {
         description.write_latency.p50_ms = Some(294.0);
         let speed = RecordedSpeed::of(&description, &run).unwrap();
         assert!(!speed.was_faster() && speed.times() > 14.0);
-        assert_eq!(speed.figures(), "the median of its writes was 294 ms, here it is 20 ms");
+        assert_eq!(
+            speed.figures(),
+            "the median of its writes was 294 ms, compared with 20 ms here"
+        );
         // Reads that were 32 times as fast do not speak for twice as many writes.
         description.reads = 3000;
         let speed = RecordedSpeed::of(&description, &run).unwrap();

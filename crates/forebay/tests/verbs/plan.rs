@@ -185,7 +185,7 @@ fn consolidate_leads_with_what_keeps_every_promise_and_names_who_binds() {
     assert!(headline.split_whitespace().count() <= 25, "{headline}");
     let why = &found.page.sections[0].blocks[0];
     let Block::Text(why) = why else { panic!("{why:?}") };
-    assert!(why.starts_with("Client 2 (bursts.csv) decides"), "{why}");
+    assert!(why.starts_with("Client 2 (bursts.csv) determines the capacity"), "{why}");
     assert!(why.contains("but client 2 (bursts.csv) then gets only "), "{why}");
     assert!(why.ends_with(&format!("buy {each}.")), "{why}");
 }
@@ -299,7 +299,7 @@ fn buy_says_what_to_buy_and_how_to_set_it_up() {
     let found = answered::<BuyAsk>(&[&given[..], &priced].concat());
     let headline = &found.page.headline;
     assert!(headline.starts_with("Buy 1 990-pro (single), 2 spare, for 994.50 EUR"), "{headline}");
-    assert!(cautions(&found.data).contains("listed last: fixed:100, hc550. Give --prices."));
+    assert!(cautions(&found.data).contains("listed last: fixed:100, hc550. Specify --prices."));
     // Each row and each of its figures is in one table.
     let all = tables(&found.page);
     let heads = |table: &Table| -> Vec<String> {
