@@ -147,8 +147,9 @@ test: needs
 
 # Apart from the tests, because other versions of Rust have other lints, and because nothing that it compiles serves the tests.
 lint:
-	cargo fmt --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	@rm -f target/stages target/skips
+	$(STAGE) format cargo fmt --check
+	$(STAGE) clippy cargo clippy --workspace --all-targets -- -D warnings
 
 # Also the slow tests: fuzzing, power cuts, kill -9, the commands of all pages, type checkers, serving without io_uring.
 test-full: lint test

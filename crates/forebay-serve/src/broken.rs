@@ -170,8 +170,8 @@ fn why(
     let is_short = is_short(counts.owed, counts.received, covered(exports[at]));
     let slow = too_slow(gauges);
     let rate = format!(
-        "while requests waited, only {:.0} of {:.0} promised ones were served, and long ones count \
-         as several{}",
+        "while requests waited, the equivalent of {:.0} small requests was served, but {:.0} were \
+         promised{}",
         counts.received,
         counts.owed,
         reduced(gauges)
@@ -367,12 +367,12 @@ mod tests {
         };
         assert_eq!(
             said(6000.0, 5900.0, &[]),
-            ["while requests waited, only 5900 of 6000 promised ones were served, and long ones \
-                 count as several; 'batch' took 100 % of the disk's time in that minute, for 60.0 MB in \
+            ["while requests waited, the equivalent of 5900 small requests was served, but 6000 \
+                 were promised; 'batch' took 100 % of the disk's time in that minute, for 60.0 MB in \
                  6000 requests"]
         );
         let reduced = said(6000.0, 100.0, &paced).remove(0);
-        assert!(reduced.contains("as several (promises are reduced to 62 %, because"), "{reduced}");
+        assert!(reduced.contains("promised (promises are reduced to 62 %, because"), "{reduced}");
         // One in a hundred, what chance explains, and what has just begun to wait.
         for (owed, received) in [(6000.0, 5939.0), (100.0, 95.0), (3.0, 1.0), (6000.0, 9000.0)] {
             assert!(said(owed, received, &[]).is_empty(), "{received} of {owed}");
@@ -389,10 +389,12 @@ mod tests {
         assert!(look(1, db(0, 0.0)).is_empty());
         let said = look(61, db(100, 900.0)).remove(0);
         assert!(
-            said.starts_with("while requests waited, only 0 of 900 promised ones were served"),
+            said.starts_with(
+                "while requests waited, the equivalent of 0 small requests was served"
+            ),
             "{said}"
         );
-        assert!(said.contains("several; 100 of 100 kept requests took longer"), "{said}");
+        assert!(said.contains("promised; 100 of 100 kept requests took longer"), "{said}");
     }
 
     #[test]

@@ -86,7 +86,7 @@ const DISK_METRICS: &[Metric<DiskFigures>] = &[
         "Failed flushes since the last successful one.",
         |it| it.flushes_failed_in_a_row as f64,
     ),
-    Metric::gauge("oldest_io_seconds", "Since the oldest outstanding I/O started.", |it| {
+    Metric::gauge("oldest_io_seconds", "Time since the oldest outstanding I/O started.", |it| {
         it.oldest_io_s
     }),
     Metric::gauge(
@@ -102,9 +102,9 @@ const VOLUME_METRICS: &[Metric<VolumeFigures>] = &[
     Metric::gauge("all_units", "Units that the volume promises to store.", |it| {
         it.all_units as f64
     }),
-    Metric::gauge("drives", "Its drives.", |it| it.drives as f64),
+    Metric::gauge("drives", "Drives of the volume.", |it| it.drives as f64),
     Metric::gauge("drives_present", "Present drives.", |it| it.drives_present as f64),
-    Metric::gauge("care_units_left", "Units before a rebuild.", |it| it.care_units_left as f64),
+    Metric::gauge("care_units_left", "Units left to rebuild.", |it| it.care_units_left as f64),
     Metric::gauge("lost_units", "Units with lost bytes.", |it| it.lost_units as f64),
     Metric::gauge("lacks_room", "1 if drives have run out of space.", |it| it.lacks_room as f64),
     Metric::gauge("lacking_chunks", "Chunks that are not on any drive.", |it| {
@@ -116,14 +116,16 @@ const VOLUME_METRICS: &[Metric<VolumeFigures>] = &[
     Metric::counter("moved_chunks_total", "Chunks moved.", |it| it.moved_chunks as f64),
     Metric::counter("checks_total", "Completed checks.", |it| it.checks as f64),
     Metric::gauge("checking", "Whether a check is in progress.", |it| it.checking as f64),
-    Metric::gauge("records_left", "Records to be rewritten.", |it| it.records_left as f64),
+    Metric::gauge("records_left", "Records of the volume that are left to rewrite.", |it| {
+        it.records_left as f64
+    }),
 ];
 
 const DRIVE_METRICS: &[Metric<DriveFigures>] = &[
     Metric::gauge("present", "Whether the drive is present and in use.", |it| {
         f64::from(u8::from(it.is_present))
     }),
-    Metric::gauge("free_bytes", "Unused bytes.", |it| it.free_bytes as f64),
+    Metric::gauge("free_bytes", "Unused bytes of the drive.", |it| it.free_bytes as f64),
     Metric::counter("faults_total", "I/Os that failed.", |it| it.faults as f64),
 ];
 
@@ -131,7 +133,7 @@ impl Figures {
     /// Formats the figures for Prometheus.
     pub fn page(&self) -> String {
         let mut page = Page::default();
-        page.head("serve_uptime_seconds", "gauge", "Since the server started.");
+        page.head("serve_uptime_seconds", "gauge", "Time since the server started.");
         page.sample("serve_uptime_seconds", "", self.uptime_s);
         let answers = self.backs.iter().map(|back| (&back.name, 1.0));
         let all = answers.chain(self.unanswered.iter().map(|back| (back, 0.0)));

@@ -157,8 +157,15 @@ fn fastest_in_time(
 /// user specified how worn it is.
 fn worn_in(kind: &DriveLayout<'_>) -> Option<OpenDevice> {
     kind.drive.model.wear()?;
-    let worn = |gb| format!("{}:capacity-gb={gb}:overwritten-percent=100", kind.asked);
-    WORN_GB.into_iter().find_map(|gb| devices::open(&worn(gb)).ok())
+    WORN_GB.into_iter().find_map(|gb| devices::open(&worn(kind.asked, gb)).ok())
+}
+
+/// Returns the name of the drive `asked`, worn in and with another capacity. Its other parameters
+/// stay as they are.
+fn worn(asked: &str, gb: u32) -> String {
+    let kept = asked.split(':').filter(|part| !part.starts_with("capacity-gb="));
+    let kept = kept.collect::<Vec<_>>().join(":");
+    format!("{kept}:capacity-gb={gb}:overwritten-percent=100")
 }
 
 /// A drive as it is before a measurement.
@@ -370,6 +377,15 @@ mod tests {
             let worn = worn_in(&kind).unwrap();
             assert!(worn.model.capacity() <= 32_000_000_000, "{}", drive.name);
         }
+    }
+
+    #[test]
+    fn flash_of_another_capacity_guarantees_no_more() {
+        let guaranteed = |name: &str| {
+            let drive = devices::open(name).unwrap();
+            guaranteed_iops(&drive, (Layout::Single, 1), Nanos::from_millis(20)).unwrap()
+        };
+        assert_eq!(guaranteed("samsung-830:capacity-gb=64"), guaranteed("samsung-830"));
     }
 
     #[test]
