@@ -145,7 +145,7 @@ def test_warnings_name_arguments_too(small, tmp_path):
     prices = tmp_path / "prices.toml"
     prices.write_text('currency = "EUR"\non = "2026-11"\n[drive.990-pro]\namount = 99.0\n')
     drives = ["990-pro", "samsung-830"]
-    with pytest.warns(forebay.TraceWarning, match="Give prices"):
+    with pytest.warns(forebay.TraceWarning, match="Specify prices"):
         forebay.plan_buy(small, device=drives, layout="single", devices_max=2, prices=prices)
 
 
