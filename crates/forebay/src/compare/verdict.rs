@@ -130,11 +130,15 @@ fn sentence(card: &Card, aspects: &[Aspect]) -> String {
     match (names(true).as_slice(), names(false).as_slice()) {
         (_, []) => {
             let lacks = match (card.a.has_latencies, card.b.has_latencies) {
-                (true, false) => format!("; recorded latencies were not, because {b} has none"),
-                (false, true) => format!("; recorded latencies were not, because {a} has none"),
+                (true, false) => {
+                    format!("; recorded latencies were not compared, because {b} has none")
+                }
+                (false, true) => {
+                    format!("; recorded latencies were not compared, because {a} has none")
+                }
                 _ => String::new(),
             };
-            format!("{b} is a faithful twin of {a} in every aspect that was compared{lacks}.")
+            format!("{b} is a faithful twin of {a}: it passes every comparison{lacks}.")
         }
         ([], _) => format!("{b} is not a twin of {a} in any aspect that was compared."),
         (good, bad) => {

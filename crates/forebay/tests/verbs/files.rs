@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use forebay::compare::CompareAsk;
 use forebay::convert::verb::ConvertAsk;
 use forebay::device::verb::{DeviceFitAsk, DeviceImportAsk, DeviceValidateAsk};
 use forebay::model::fit::verb::FitAsk;
@@ -24,6 +25,30 @@ fn traces_and_models_are_written() {
     answered::<FitAsk>(&[("trace", &copy), ("output", &model)]);
     answered::<GenerateAsk>(&[("model", &model), ("output", &twin)]);
     assert!([copy, model, twin].iter().all(|path| Path::new(path).is_file()));
+}
+
+/// Volumes are streams if no submitter is named, in a trace and therefore in its twin.
+#[test]
+fn the_twin_of_a_trace_without_submitters_has_none() {
+    let traces = Traces::new();
+    let row = |n: u64| format!("{},read,{},4096,{}\n", n * 20, n * n % 977 * 4096, n % 3 / 2);
+    let rows: String = (0..900).map(row).collect();
+    let trace = traces.file("t.csv", &format!("time_ms,op,offset,len,volume\n{rows}"));
+    let [model, twin] = ["t.model", "twin.parquet"].map(|name| path(&traces, name));
+    let trace = trace.to_str().unwrap();
+    answered::<FitAsk>(&[("trace", trace), ("output", &model)]);
+    answered::<GenerateAsk>(&[("model", &model), ("output", &twin)]);
+    let found = answered::<CompareAsk>(&[("a", trace), ("b", &twin), ("device", "fixed:300")]);
+    let features = found.data["features"].as_array().unwrap();
+    let weight = |name: &str, side: &str| {
+        let of = features.iter().find(|of| of["name"] == format!("stream_weight:{name}")).unwrap();
+        of[side].as_f64().unwrap()
+    };
+    for side in ["a", "b"] {
+        let weights = ["#1", "#2"].map(|name| weight(name, side));
+        assert!((weights[0] - 2.0 / 3.0).abs() < 0.05, "{side}: {weights:?}");
+        assert!((weights[1] - 1.0 / 3.0).abs() < 0.05, "{side}: {weights:?}");
+    }
 }
 
 #[test]

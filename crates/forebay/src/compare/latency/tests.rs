@@ -351,7 +351,7 @@ fn latencies_of_one_trace_only_are_not_compared_and_the_verdict_says_so() {
             (card(without, a.clone()), "before.csv"),
         ] {
             assert!(card.latencies.is_none() && card.verdict.faithful);
-            let said = format!("recorded latencies were not, because {lacking} has none.");
+            let said = format!("recorded latencies were not compared, because {lacking} has none.");
             assert!(card.verdict.text.ends_with(&said), "{}", card.verdict.text);
             assert!(card.left_out[0].contains("has no recorded latencies"));
             assert_eq!(page::page(&card).headline, card.verdict.text);
