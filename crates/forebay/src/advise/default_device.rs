@@ -151,7 +151,7 @@ fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, &'static str
         let smaller = used.filter(|used| *used < at).map(|used| &drives[used].name);
         let remark = smaller.map_or(String::new(), |smaller| {
             format!(
-                "; a few distant requests may have determined this: without its long unused gaps, \
+                "; this choice may be due to a few distant requests: without its long unused gaps, \
                  the trace would fit on {smaller}"
             )
         });

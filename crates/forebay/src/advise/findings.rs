@@ -99,15 +99,15 @@ impl Case<'_> {
         let Some(run) = self.behind else { return String::new() };
         if run.figures.makespan_s <= self.span_s * (1.0 + BURST_SHARE) {
             return format!(
-                "In bursts this {} falls up to {} behind {} with requests as recorded, though it catches up. ",
+                "In bursts this {} falls up to {} behind the recorded arrivals {}, but catches up. ",
                 self.drive(),
                 millis(run.figures.longest_lag_ms),
                 under(&run.policy)
             );
         }
         format!(
-            "This {} cannot keep up with the recording: {} it falls up to {} behind with requests \
-             as recorded, and finishes after {} instead of {}. ",
+            "This {} cannot keep up with the recording: {} it falls up to {} behind the recorded \
+             arrivals and finishes after {} instead of {}. ",
             self.drive(),
             under(&run.policy),
             millis(run.figures.longest_lag_ms),

@@ -192,7 +192,7 @@ fn or_flash(error: FitError, kind: Option<DriveKind>) -> Error {
 /// Adds to a note about an assumed rotational speed how to set it.
 fn with_option(note: &str) -> String {
     if note.ends_with("rpm is assumed") {
-        return format!("{note}; {} gives the true one", named("rpm"));
+        return format!("{note}; specify the true one with {}", named("rpm"));
     }
     note.to_string()
 }
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn a_note_on_an_assumed_speed_names_the_option() {
         let note = with_option("the sweep does not show the rotational speed: 5400 rpm is assumed");
-        assert!(note.contains("gives the true one"), "{note}");
+        assert!(note.contains("specify the true one with"), "{note}");
         assert_eq!(with_option("other"), "other");
     }
 }

@@ -192,8 +192,8 @@ impl Case<'_> {
             false => "",
         };
         Some(format!(
-            "While requests wait, positioning takes {}, {} of it to switch between streams, at the greatest cost \
-             between {} and {}.{of_volumes}",
+            "While requests wait, positioning takes {}, {} of it to switch between streams; the \
+             most expensive switches are those between {} and {}.{of_volumes}",
             seconds(moving),
             percent(between),
             printable(&pair.stream_a),
