@@ -95,7 +95,7 @@ mod tests {
         remove(&drives, "4", &mut untold).unwrap();
         assert_eq!(remove(&drives, "4", &mut untold).unwrap().missing(), [] as [u8; 0], "again");
         holds_all(&drives);
-        // Two of the six drives may be missing, although the labels name eight.
+        // Six drives remain, two of which may be missing, although the labels still name eight.
         let four = without(&drives, &[1, 4, 6, 8]);
         assert_eq!(status(&four).unwrap().missing(), [1, 6]);
         holds_all(&four);

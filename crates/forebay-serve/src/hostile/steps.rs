@@ -185,7 +185,7 @@ fn a_disk_that_hangs_is_reported_while_a_policy_switch_waits_for_it() {
     let mut counting = Counting { front, journal, pair: None };
     let seconds = |seconds| Nanos::from_secs(seconds);
     counting.started(seconds(1), &io);
-    // The promise of the request is broken, too.
+    // The request is covered by a promise, which is broken as well.
     assert!([2, 40, 80].iter().all(|at| !counting.stops(seconds(*at))));
     let said: Vec<String> = said.try_iter().collect();
     assert!(said[0].contains("disk has not answered for 39 s"), "{said:?}");

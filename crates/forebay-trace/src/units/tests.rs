@@ -251,7 +251,7 @@ fn large_requests_in_sectors_are_read() {
         let warned = told(columns, &requests(2000, sectors, &[1], every_ms)).unwrap();
         assert!(warned.len() == 1 && warned[0].contains("likely in bytes"), "{warned:?}");
     }
-    // A backup with a few short requests among the long ones.
+    // A backup sends a few short requests among the long ones.
     let text = requests(2000, 2048, &[1, 2, 4, 8], every_ms) + "99999,77,8,R\n";
     assert_eq!(told(columns, &text), Ok(vec![]));
     // Offsets within a file may be any number of bytes.

@@ -79,7 +79,7 @@ pub fn default_device(
     Ok((drives.swap_remove(at), why))
 }
 
-/// How much of what a drive can do a trace demands.
+/// The load that a trace puts on a drive, relative to what the drive can serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Bearable,

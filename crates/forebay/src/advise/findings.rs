@@ -18,7 +18,7 @@ use crate::simulate::{Replay, RunResult, SERVE_ROUND_TRIP, Setup};
 use crate::throttling::Throttling;
 use crate::{Input, OpenDevice};
 
-/// From this utilization on, a device counts as nearly saturated, although it keeps up.
+/// At or above this utilization, a device counts as nearly saturated, although it keeps up.
 pub(super) const SATURATED_SHARE: f64 = 0.85;
 /// The length of a trace, in seconds, below which its load may be that of a single burst.
 pub(super) const SHORT_S: f64 = 30.0;

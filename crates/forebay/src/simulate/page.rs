@@ -198,8 +198,9 @@ fn clients_that_wait(told: &PageInput<'_>) -> Option<String> {
     let has_others = exports.iter().any(Option::is_none);
     (is_open && has_others).then(|| {
         format!(
-            "Requests arrive as recorded. If clients of exports without a promise wait for answers, their latencies may be \
-             several times too long or too short; with {}, they wait.",
+            "Requests arrive as recorded. If clients of exports without a promise wait for \
+             answers, their latencies may be several times too long or too short; with {}, clients \
+             wait for answers.",
             named("replay=closed")
         )
     })

@@ -181,8 +181,8 @@ impl Geometry {
         self.units.div_ceil(self.units_a_page()).max(1)
     }
 
-    /// Returns the same sizes with `units` units, or `None` if these are fewer than now, or if the
-    /// ring has no space for the records of their pages and two rounds more.
+    /// Returns these sizes with `units` units. Returns `None` if that is fewer units than now, or
+    /// if the ring has no space for the records of their pages and two rounds more.
     pub(super) fn grown(&self, units: u64) -> Option<Geometry> {
         let grown = Geometry { units, ..*self };
         let has_room = grown.pages() + 2 * ROUND_MAX <= self.ring;
