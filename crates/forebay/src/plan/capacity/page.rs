@@ -38,9 +38,9 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
 }
 
 const HOW: &str = "A server of constant rate takes the same time for every request. It serves the \
-    requests that it can still answer in time, first come, first served, and puts the others \
-    aside. No scheduler answers more in time at that rate, so no smaller capacity is enough. A \
-    real device is not such a server: specify a device to find how many are needed.";
+    requests that it can still answer in time, first come, first served, and defers the others. No \
+    scheduler answers more in time at that rate, so no smaller capacity is enough. A real device \
+    is not such a server: specify a device to find how many are needed.";
 
 /// Explains a capacity above the rate of the busiest second.
 fn burst(answer: &Answer) -> Option<Block> {
