@@ -1,7 +1,8 @@
 //! Removes drives from a volume whose other drives have space for all data.
 //!
 //! The drive stays a member until all of its data have moved, and a record says that it has left.
-//! If this is interrupted, the volume keeps the drive, and the same command continues.
+//! If this is interrupted, the volume keeps the drive, and running the same command again continues
+//! the removal.
 
 use std::path::{Path, PathBuf};
 

@@ -72,7 +72,7 @@ impl Throttling {
         match self.decisive() {
             None => "its limits delay no request".to_string(),
             Some(limit) => format!(
-                "it delays {} of the requests, up to {}, mostly by its {}",
+                "it delays {} of the requests, by up to {}, mostly because of its {}",
                 percent(self.delayed_share),
                 millis(self.longest_delay_ms),
                 limit.limit.split(" (").next().unwrap_or_default()

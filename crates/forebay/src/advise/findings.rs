@@ -346,7 +346,7 @@ impl Case<'_> {
                 format!("Set {}: {}.", today.policy, self.falls(today))
             }
             Some(today) if today.policy == self.baseline.policy => format!(
-                "No scheduler of Linux is better here than {}; with {named} {}.",
+                "No Linux scheduler is better here than {}; with {named}, {}.",
                 today.policy,
                 self.falls(chosen)
             ),

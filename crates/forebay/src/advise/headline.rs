@@ -229,8 +229,8 @@ impl Case<'_> {
                 vec![format!("Perhaps: {with}, but {}.", against.in_short)]
             }
             Some(_) => vec![
-                format!("In part: {with}{but}."),
-                format!("In part: {with}, but {}.", self.worse_names(run)),
+                format!("Partly: {with}{but}."),
+                format!("Partly: {with}, but {}.", self.worse_names(run)),
             ],
         })
     }

@@ -88,7 +88,7 @@ impl Case<'_> {
         let floor = match self.device.model {
             DeviceModel::Drive(_) => String::new(),
             _ => format!(
-                " Moving the bytes alone takes {} at media rate.",
+                " Transferring the data alone takes {} at media rate.",
                 seconds(figures.transfer_bound_s)
             ),
         };
