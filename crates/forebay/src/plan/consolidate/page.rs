@@ -236,7 +236,8 @@ fn needs(found: &Consolidation) -> Vec<Block> {
         _ => String::new(),
     };
     let text = format!(
-        "<b>IOPS</b>: alone and stacked; pooled; and so that each client has its promise{first}"
+        "<b>IOPS</b>: each client alone, stacked; all pooled; and with the promise to each client \
+         kept{first}"
     );
     let picture = |svg| vec![legend(&found.clients), Block::Picture { svg, caption: text }];
     bars::picture(&caption, &shown, None).map_or(Vec::new(), picture)
