@@ -268,7 +268,8 @@ impl Case<'_> {
         }
         let (drive, needs_s) = (self.drive(), self.baseline.figures.makespan_s);
         let without = self.disturbance().filter(|one| one.p99_ms.is_none());
-        let without = without.map(|one| format!("without {} it would keep up", printable(&one.beside)));
+        let without =
+            without.map(|one| format!("without {} it would keep up", printable(&one.beside)));
         let enough = self.enough.and_then(|enough| enough.said()).or(without);
         let would = enough.unwrap_or_else(|| "nothing that was tried keeps up".to_string());
         if needs_s > self.span_s * (1.0 + BURST_SHARE) {

@@ -66,8 +66,9 @@ impl fmt::Display for PassedOver {
             PassedOver::KernelOnly => {
                 to.write_str("works only within the kernel, because it schedules per process")
             }
-            PassedOver::Yardstick => to.write_str("serves only to isolate the effect of a longer \
-                queue"),
+            PassedOver::Yardstick => {
+                to.write_str("serves only to isolate the effect of a longer queue")
+            }
             PassedOver::FallsBehind => to.write_str("the device falls behind with it"),
             PassedOver::NeedsServer => to.write_str("a server is too slow for flash"),
             PassedOver::Disputed => to.write_str("not better under the other replay"),

@@ -258,7 +258,7 @@ mod tests {
         };
         let miser = |iops| division(Way::Miser, iops);
         let urgent = "600 IOPS are enough on one server, urgent requests first;";
-        assert_eq!(said(miser(600), miser(590)), format!("{urgent} 590 would do."));
+        assert_eq!(said(miser(600), miser(590)), format!("{urgent} 590 are enough."));
         assert_eq!(
             said(miser(600), miser(600)),
             format!("{urgent} that is the smallest capacity.")

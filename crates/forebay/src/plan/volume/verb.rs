@@ -299,8 +299,9 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     let whole = format!("{}:{choices}", whole_name(name, known));
     let chosen = volume::choose(whole.trim_end_matches(':'));
     let wrong = |what: String| {
-        let text = format!("got '{spec}': {what}; expected a volume such as \
-            gp3:gib=500:iops=6000:mibps=250");
+        let text = format!(
+            "got '{spec}': {what}; expected a volume such as gp3:gib=500:iops=6000:mibps=250"
+        );
         Error::from(AskError::new("current", text))
     };
     let chosen = chosen.map_err(|error| match error {
