@@ -403,7 +403,8 @@ mod tests {
             (Pace::ONE, at, Moment::plain(at)),
             "what it needs is there"
         );
-        // Of 250 IOPS, 100 are needed for the fixed part, which leaves half of the 300.
+        // At 250 IOPS, the fixed part needs 100, so 150 are left: half of the 300 that are
+        // proportional to the pace.
         let at = serve(&mut follower, at, 250, 500, false);
         assert!((49.0..52.0).contains(&follower.pace.as_percent()), "{follower:?}");
         // The clock runs at half speed.

@@ -209,7 +209,7 @@ fn ios_belong_to_exports_and_those_of_a_policy_to_none() {
         let (key, ended) = ("trace_issued", Default::default());
         let to = Destination { path: &path, back: "", key, disks: &disks, says, ended };
         front.traces = Traces::new(None, Some(Issued::begin(to).unwrap()));
-        // The last connection, the server's own requests, and a policy's own I/Os.
+        // One request each of the last connection, of the server and of the policy.
         let last = Streams::ConnectionsOf(exports + 1).of(CLIENTS_MAX - 1, exports as usize - 1);
         for (id, stream) in [(1, last), (2, exports), (3, BACKGROUND)] {
             let (op, flags, len, at) = (Op::Read, Flags::NONE, 4096, Nanos(id));

@@ -233,7 +233,8 @@ fn the_owed_share_shrinks_slowly_near_one_that_was_too_low() {
     assert_eq!([30, 10_030, 15_030].map(|at| write(&mut device, ms(at))), [100, 50, 25]);
     late(&mut device, ms(15_030), 2);
     late(&mut device, ms(15_060), 3);
-    // A quarter was too little, so the share shrinks quickly to five eighths, and then slowly.
+    // Owing a quarter was not enough, so the share shrinks quickly only to five eighths, and then
+    // slowly.
     let then = [15_090, 19_090, 23_090, 31_090, 63_090].map(|at| write(&mut device, ms(at)));
     assert_eq!(then, [100, 79, 62, 59, 49]);
 }

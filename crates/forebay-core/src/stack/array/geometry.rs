@@ -345,7 +345,8 @@ mod tests {
                     let all = Geometry::sparing(sizes(), Level::RAID6, &drives, spares).unwrap();
                     assert_eq!((all.lanes, all.spares(Level::RAID6)), (lanes, spares), "{all:?}");
                     assert!(all.units < before && all.lane_bytes() <= bytes);
-                    // Without this many drives, all units still fit, leaving the spare cells.
+                    // Even if this many drives fail, all units still fit, and the spare cells stay
+                    // free.
                     let left = u64::from(lanes - spares);
                     let bare = u64::from(bare_cells(all.cells));
                     assert!(all.units * 6 <= left * bare && all.units * 6 > (left - 1) * bare);
