@@ -221,11 +221,11 @@ impl Sample {
             evidence: Evidence::Weak,
             got: format!("{requests:.0} requests/s on one volume with times in {}", unit.name),
             expected: format!(
-                "at most {most:.0}, {}: the times may be in {}",
+                "at most {most:.0}, {}; the times may be in {}",
                 if is_fine {
-                    "as most machines send, with times of at most three decimals"
+                    "which few machines exceed if times have at most three decimals"
                 } else {
-                    "which few machines send"
+                    "which few machines exceed"
                 },
                 other.name
             ),

@@ -247,8 +247,8 @@ fn fit_flash(
 
 /// Names of devices that are never disks: NVMe drives and memory cards.
 const FLASH_NAMES: [&str; 2] = ["/dev/nvme", "/dev/mmcblk"];
-/// Half a revolution at 15,000 rpm plus the shortest average seek, as a rate. A disk that is faster
-/// answers from its cache, or gains from depth.
+/// The rate at which each I/O takes half a revolution at 15,000 rpm plus the shortest average seek.
+/// A disk that is faster answers from its cache, or reorders requests at depth.
 const WITHOUT_GAIN_IOPS_MAX: f64 = 1e3 / 2.3;
 /// The smallest gain of a disk with a command queue, at any depth from 8 on.
 const GAIN_LEAST: f64 = 1.05;
