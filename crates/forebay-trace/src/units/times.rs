@@ -221,7 +221,7 @@ impl Sample {
             evidence: Evidence::Weak,
             got: format!("{requests:.0} requests/s on one volume with times in {}", unit.name),
             expected: format!(
-                "at most {most:.0}, {}; the times may be in {}",
+                "at most {most:.0}, {}: the times may be in {}",
                 if is_fine {
                     "which few machines exceed if times have at most three decimals"
                 } else {
