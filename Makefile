@@ -1,5 +1,5 @@
 # make test     all tests but the slow ones: 20 minutes of CPU time, including builds
-# make lint     format and lints, which a change must also pass   make quick  CRATE=NAME: one crate, in two minutes
+# make lint     format and lints, which a change must also pass   make quick  CRATE=NAME: one crate, in a minute
 # make test-full  also the slow tests, which take hours
 # make fuzz     FUZZ_SECONDS on each parser          make bench    speed measurements
 # make reproduce  the five papers' tables and one page of their claims; PAPER=bid for one of them
@@ -165,9 +165,13 @@ test-full: lint test
 	$(STAGE) kill-volume $(MAKE) --no-print-directory kill-volume
 	$(STAGE) kill-store $(MAKE) --no-print-directory kill-store
 	$(STAGE) kill-serve $(MAKE) --no-print-directory kill-serve
+	$(if $(QEMU),$(STAGE) guest $(MAKE) --no-print-directory guest-serve,@echo "!!! QEMU is not installed: the tests with a \
+	  kernel of their own are SKIPPED")
 	$(STAGE) --total 20000
 
-# Tests a single crate during work on it: make quick CRATE=forebay-store
+QEMU = $(shell command -v qemu-system-x86_64)
+
+# Tests a single crate during work on it, in a minute on two processors if it has been built: make quick CRATE=forebay-store
 quick:
 	@test -n "$(CRATE)" || { echo "expected CRATE=NAME, one of: $$(ls crates | tr '\n' ' ')"; exit 2; }
 	@rm -f target/stages target/skips
