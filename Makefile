@@ -160,7 +160,7 @@ test-full: lint test
 	$(STAGE) slow cargo test --workspace $(TARGETS) -- --ignored
 	$(STAGE) slow-python $(PY)/pytest -q -n 2 --dist loadfile -m slow
 	$(STAGE) laws $(MAKE) --no-print-directory laws
-	$(STAGE) without-io-uring .ci/without-io-uring cargo test -p forebay-live -p forebay-serve -p forebay-store -p forebay-volume
+	$(STAGE) without-io-uring .ci/without-io-uring cargo test -p forebay-live -p forebay-serve -p forebay-store -p forebay-volume -p forebay-play -p forebay-cli
 	$(STAGE) fuzz $(MAKE) --no-print-directory fuzz-short
 	$(STAGE) kill-volume $(MAKE) --no-print-directory kill-volume
 	$(STAGE) kill-store $(MAKE) --no-print-directory kill-store

@@ -38,8 +38,7 @@ const PROSE_COLUMNS: usize = 120;
 /// may set it.
 pub(crate) fn columns() -> usize {
     let variable = || env::var("COLUMNS").ok()?.parse().ok();
-    // comfy-table returns a width only if standard output is a terminal.
-    let terminal = comfy_table::Table::new().width();
+    let terminal = Term::stdout().size_checked().map(|(_, columns)| columns);
     terminal.or_else(variable).map_or(COLUMNS, |columns: u16| usize::from(columns).max(40))
 }
 

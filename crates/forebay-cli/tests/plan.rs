@@ -360,7 +360,7 @@ fn each_clients_service_is_shown() {
     assert!(text.contains("2 clients need 16 IOPS together or apart"), "{text}");
     assert!(text.contains("50 % within 1 s 16 16 2 (t.spc) 1 0.00 %"), "{text}");
     let (_, err) = ends(plan(&asked).args([&steady, &burst]), 0);
-    assert!(err.contains("from 0 s to 79 s") && err.contains("the same length"), "{err}");
+    assert!(err.contains("from 0 s to 79.0 s") && err.contains("the same length"), "{err}");
     refused(
         plan(&asked).args(["--clients", "2"]).args([&steady, &burst]),
         &["--clients: got 2 with 2 traces"],

@@ -54,7 +54,7 @@ fn threads_are_shown_by_type_and_individually() {
     );
     let (table, _) = describe(&path, &["--threads", "--limit", "1"], 0);
     assert!(table.contains("all 2") && table.contains("Log #0: 1 thread"), "{table}");
-    assert!(table.contains("Busiest: db/1 (50 %)."), "{table}");
+    assert!(table.contains("Busiest: db/1 (50.0 %)."), "{table}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use forebay_core::Nanos;
 
 use self::ticks::Ticks;
 
-use crate::quantities::{millis, percent, seconds, significant};
+use crate::quantities::{bound, percent, significant};
 use crate::{Error, Input};
 
 /// The clock step below which timestamps separate requests about as well as a disk does.
@@ -275,8 +275,7 @@ impl Times {
     pub(crate) fn why_not_in_short(self) -> String {
         match self {
             Times::Coarse { step, .. } => {
-                let step = seconds(step.as_millis_f64() / 1e3);
-                format!("the trace's clock steps by {step}, too coarse to replay")
+                format!("the trace's clock steps by {}, too coarse to replay", length(step))
             }
             Times::Same => "all requests have the same time".to_string(),
             _ => "the trace has no arrival times".to_string(),
@@ -322,10 +321,6 @@ impl Times {
     }
 
     fn told(self) -> Option<String> {
-        let length = |step: Nanos| match step.as_millis_f64() {
-            ms if ms < 1000.0 => millis(ms),
-            ms => seconds(ms / 1e3),
-        };
         match self {
             Times::Coarse { step, per_stamp, share } => {
                 let most = match share {
@@ -359,6 +354,11 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
         (a, b) = (b, a % b);
     }
     a
+}
+
+/// Formats the step of a clock with all its digits, down to a microsecond.
+fn length(step: Nanos) -> String {
+    bound((step.as_millis_f64() * 1e3).round() / 1e3)
 }
 
 #[cfg(test)]
@@ -421,7 +421,7 @@ mod tests {
         assert!((0.88..0.92).contains(&share), "{share}");
         let why = in_part.why_not().unwrap();
         assert!(
-            why.starts_with("for 90 % of the requests the trace's clock steps by 1 s"),
+            why.starts_with("for 90.0 % of the requests the trace's clock steps by 1 s"),
             "{why}"
         );
         // Six requests in ten have their true timestamps, so most times are correct.

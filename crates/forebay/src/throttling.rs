@@ -261,12 +261,9 @@ mod tests {
         assert_eq!(found.longest_delay_ms, 800.0);
         assert_eq!(found.limits.len(), 1);
         assert_eq!((found.limits[0].delayed_share, found.limits[0].delay_share), (0.8, 1.0));
-        assert!(
-            found.in_short().ends_with("mostly because of its 10 IOPS"),
-            "{}",
-            found.in_short()
-        );
-        assert!(found.told().contains("80 % of them"), "{}", found.told());
+        let short = found.in_short();
+        assert!(short.ends_with("mostly because of its 10 IOPS"), "{short}");
+        assert!(found.told().contains("80.0 % of them"), "{}", found.told());
     }
 
     #[test]

@@ -406,7 +406,7 @@ fn a_recording_from_flash_is_tried_on_flash() {
     let disk = devices::open("st1000nm0011").unwrap();
     let on_disk = advice_of(&input, &disk);
     let told = on_disk.cautions.iter().find(|told| told.contains("was faster")).unwrap();
-    assert!(told.contains("the median of its reads was 80 µs"), "{told}");
+    assert!(told.contains("the median of its reads was 80.0 µs"), "{told}");
     assert!(told.contains("it did 5003 requests a second where st1000nm0011 does"), "{told}");
     let input = Input::from_records(recorded(9000), vec!["reader".into()]);
     let (device, reason) = default_device(&input, None, Setup::default(), &mut unheard).unwrap();

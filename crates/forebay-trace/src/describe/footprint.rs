@@ -8,6 +8,7 @@
 //!
 //! Requests that continue the previous one on their volume are marked together when their run ends.
 
+use forebay_core::random;
 use rustc_hash::FxHashMap;
 
 use crate::Record;
@@ -329,17 +330,13 @@ fn add_visits(volume: u32, Extent { from, to }: Extent, visits: &mut Vec<Visit>)
 /// zero.
 #[inline]
 fn kept(key: Key, halvings: u32) -> bool {
-    halvings == 0 || mix(key).trailing_zeros() >= halvings
+    halvings == 0 || hash(key).trailing_zeros() >= halvings
 }
 
-/// Hashes both parts of the key evenly (Stafford's variant 13 of the finalizer of MurmurHash3).
-/// This hash is independent of the hash table's own, so that the sample does not cluster in the
-/// table.
-fn mix((volume, region): Key) -> u64 {
-    let mut x = region ^ u64::from(volume).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+/// Hashes both parts of the key evenly. This hash is independent of the hash table's own, so that
+/// the sample does not cluster in the table.
+fn hash((volume, region): Key) -> u64 {
+    random::mix(region ^ u64::from(volume).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 #[cfg(test)]

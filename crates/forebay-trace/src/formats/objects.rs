@@ -21,7 +21,7 @@ pub mod table;
 
 use std::collections::HashMap;
 
-use forebay_core::{Flags, Nanos, Op};
+use forebay_core::{Flags, Nanos, Op, random};
 
 use super::numbering::anonymous;
 use crate::columns::meaning;
@@ -189,7 +189,8 @@ impl Places {
         let is_full = known.is_none() && self.known.len() == self.objects_max;
         if is_full || self.end + sectors > SECTORS_MAX {
             self.scattered += 1;
-            return SCATTERED_BYTES + mixed(id) % SCATTERED_BYTES / SECTOR_BYTES * SECTOR_BYTES;
+            return SCATTERED_BYTES
+                + random::mix(id) % SCATTERED_BYTES / SECTOR_BYTES * SECTOR_BYTES;
         }
         self.moved += u64::from(known.is_some());
         let first = self.end;
@@ -214,14 +215,6 @@ impl Places {
         });
         moved.into_iter().chain(scattered).collect()
     }
-}
-
-/// Turns ids, which may be small numbers, into random-looking numbers (the finalizer of SplitMix64,
-/// Steele and others, OOPSLA 2014).
-fn mixed(id: u64) -> u64 {
-    let id = (id ^ id >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let id = (id ^ id >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    id ^ id >> 31
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::{
     SPAN_LEAST_S, Sizing, TOO_FEW, Tail, Today, Uncertain, Verdict, keeps_up, served, share_busy,
     tells_latencies,
 };
-use crate::quantities::{bytes, counted, millis, percent, seconds};
+use crate::quantities::{bound, bytes, counted, millis, percent, seconds};
 use crate::simulate::{Replay, RunResult, SERVE_ROUND_TRIP, Setup};
 use crate::throttling::Throttling;
 use crate::{Input, OpenDevice};
@@ -178,7 +178,7 @@ impl Case<'_> {
             Verdict::TooShort | Verdict::NoTimes => {
                 let (requests, span_s) = (baseline.figures.requests, self.span_s);
                 let least = match requests >= TOO_FEW {
-                    true => seconds(SPAN_LEAST_S),
+                    true => bound(SPAN_LEAST_S * 1e3),
                     false => TOO_FEW.to_string(),
                 };
                 format!(
@@ -525,7 +525,7 @@ impl Case<'_> {
              served device. With this queue, mq-deadline takes {}: only the additional savings of \
              {} are due to its order.",
             self.chosen.policy,
-            seconds(SERVE_ROUND_TRIP.as_secs_f64()),
+            bound(SERVE_ROUND_TRIP.as_millis_f64()),
             self.comes_to(run),
             self.chosen.policy
         ))

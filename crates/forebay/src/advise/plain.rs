@@ -101,8 +101,8 @@ mod tests {
         assert_eq!(
             plain.told("disk busy time").unwrap(),
             "The drive's own queue and cache already do part of a scheduler's work. Disk busy time with \
-             them: noop 400 s, bid 440 s (10 % more). On arm and platters alone, one command at a \
-             time, as papers model a disk (d:plain): noop 800 s, bid 400 s (50 % less)."
+             them: noop 400 s, bid 440 s (10.0 % more). On arm and platters alone, one command at a \
+             time, as papers model a disk (d:plain): noop 800 s, bid 400 s (50.0 % less)."
         );
         plain.schedulers.truncate(1);
         assert_eq!(plain.told("disk busy time"), None);

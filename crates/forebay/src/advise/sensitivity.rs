@@ -240,8 +240,8 @@ mod tests {
         .unwrap();
         assert!(
             calm.contains(
-                "one at a time (memory for reads): clook saves 8 % to 15 % of disk \
-            busy time (12 % as assumed)"
+                "one at a time (memory for reads): clook saves 8.00 % to 15.0 % of disk \
+            busy time (12.0 % as assumed)"
             ),
             "{calm}"
         );
@@ -256,7 +256,7 @@ mod tests {
         )
         .unwrap();
         assert!(
-            turned.contains("-3 % to 8 %")
+            turned.contains("-3.00 % to 8.00 %")
                 && turned.contains("With twice the memory for reads the gain becomes a loss"),
             "{turned}"
         );

@@ -11,7 +11,7 @@ use forebay_trace::describe::description::Latency;
 use forebay_trace::describe::printable;
 
 use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
-use crate::quantities::{counted, millis, percent, significant};
+use crate::quantities::{bound, counted, millis, percent, promised, significant};
 use crate::{Error, Input, RunResult};
 
 /// The lowest possible mean latency of non-sequential reads on the fastest disks: half a revolution
@@ -162,19 +162,19 @@ impl ScatteredReads {
         let reads = format!(
             "{} of its non-sequential reads took less than {}",
             percent(share),
-            millis(POSITIONING_LEAST_MS)
+            bound(POSITIONING_LEAST_MS)
         );
-        let (other, bound) = (name_one(), percent(FLASH_SHARE));
+        let (other, limit) = (name_one(), promised(FLASH_SHARE));
         Some(match (is_flash, is_clear) {
             (true, true) => RecordedOn::Flash(format!(
                 "flash, judging by the trace: {reads}, which is impossible for a disk; {other}"
             )),
             (true, false) => RecordedOn::Flash(format!(
-                "flash, by a narrow margin: {reads} (from {bound} on, Forebay assumes flash); {other}"
+                "flash, by a narrow margin: {reads} (from {limit} on, Forebay assumes flash); {other}"
             )),
             (false, true) => RecordedOn::Disk(String::new()),
             (false, false) => RecordedOn::Disk(format!(
-                "a disk, by a narrow margin: {reads} (from {bound} on, Forebay assumes flash); "
+                "a disk, by a narrow margin: {reads} (from {limit} on, Forebay assumes flash); "
             )),
         })
     }
@@ -394,9 +394,9 @@ mod tests {
             "{clear}"
         );
         let RecordedOn::Flash(close) = on(960) else { panic!("{:?}", on(960)) };
-        assert!(close.starts_with("flash, by a narrow margin: 96 %"), "{close}");
+        assert!(close.starts_with("flash, by a narrow margin: 96.0 %"), "{close}");
         let RecordedOn::Disk(close) = on(950) else { panic!("{:?}", on(950)) };
-        assert!(close.starts_with("a disk, by a narrow margin: 95 %"), "{close}");
+        assert!(close.starts_with("a disk, by a narrow margin: 95.0 %"), "{close}");
         // The shares measured on other storage, and on the halves of its traces, leave no doubt.
         for fast in [0, 440, 710, 770, 930] {
             assert_eq!(on(fast), RecordedOn::Disk(String::new()), "{fast}");
@@ -453,7 +453,7 @@ mod tests {
         let mut description = recorded(4.0, 30.0, 0.0);
         (description.duration_s, run.figures.makespan_s) = (10.0, 10.1);
         let said = compared(&description, &run, "D").unwrap();
-        assert!(said.contains("was 4 ms, compared with 9 ms here. The results"), "{said}");
+        assert!(said.contains("was 4.00 ms, compared with 9.00 ms here. The results"), "{said}");
         run.figures.makespan_s = 40.0;
         let said = compared(&description, &run, "D").unwrap();
         assert!(said.contains("it did 400 requests a second where D does 100."), "{said}");
@@ -483,7 +483,7 @@ mod tests {
         assert!(!speed.was_faster() && speed.times() > 14.0);
         assert_eq!(
             speed.figures(),
-            "the median of its writes was 294 ms, compared with 20 ms here"
+            "the median of its writes was 294 ms, compared with 20.0 ms here"
         );
         // Reads were 32 times as fast, but there are twice as many writes, so the writes decide.
         description.reads = 3000;

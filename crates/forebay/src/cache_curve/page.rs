@@ -249,7 +249,11 @@ mod tests {
             assert!(!figures.contains("NaN") && !figures.contains("inf"), "{figures}");
         }
         let little = page(&curve(&[(1, 1.0, None), (9, 0.96, None)], None));
-        assert!(little.headline.contains("hit ratio above 4 % (in blocks"), "{}", little.headline);
+        assert!(
+            little.headline.contains("hit ratio above 4.00 % (in blocks"),
+            "{}",
+            little.headline
+        );
         assert!(little.key_figures.is_empty());
     }
 
@@ -257,10 +261,10 @@ mod tests {
     fn a_larger_cache_is_mentioned_only_if_it_is_larger() {
         let points = [(10, 0.5, None), (20, 0.203, None), (30, 0.2, None)];
         let text = |recommended: u64| page(&curve(&points, Some(recommended))).headline;
-        let begins = "A cache of 40 KiB has a hit ratio of 50 %; the maximum is 80 %, nearly";
+        let begins = "A cache of 40 KiB has a hit ratio of 50.0 %; the maximum is 80.0 %, nearly";
         assert!(text(10).starts_with(begins), "{}", text(10));
         for size in [20, 30] {
-            assert!(text(size).ends_with("the maximum is 80 %."), "{}", text(size));
+            assert!(text(size).ends_with("the maximum is 80.0 %."), "{}", text(size));
         }
     }
 }

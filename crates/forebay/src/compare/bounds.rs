@@ -275,10 +275,10 @@ mod tests {
             (held.shown(), held.bound())
         };
         let pair = |shown: &str, bound: &str| (shown.to_string(), bound.to_string());
-        assert_eq!(told(-0.05, relative), pair("-5.00 %", "6.7 %"));
+        assert_eq!(told(-0.05, relative), pair("-5.00 %", "6.70 %"));
         assert_eq!(told(11.0, relative).0, "12.0 times");
         assert_eq!(told(f64::INFINITY, relative).0, "from nothing");
-        assert_eq!(told(0.05, points), pair("+5.00 points", "6.7 points"));
+        assert_eq!(told(0.05, points), pair("+5.00 points", "6.70 points"));
         assert_eq!(
             (told(0.00001, relative).0, told(-0.00001, points).0),
             ("0 %".into(), "0 points".into())

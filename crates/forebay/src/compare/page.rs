@@ -12,7 +12,7 @@ use forebay_words::quantities::{bound, or_none};
 use super::{
     BoundCheck, Card, CardTrace, DeviationKind, LatencyAnswer, LatencyChange, Quantity, Response,
 };
-use crate::quantities::{bytes, percent, seconds, significant};
+use crate::quantities::{bytes, percent, promised, seconds, significant};
 use crate::{names, words};
 
 const NOT_TESTED: &str = " Not tested: too few requests to detect a difference by a factor of two, \
@@ -132,7 +132,7 @@ fn aspects(card: &Card) -> Table {
 
 /// Creates an empty table for figures of both traces, with deviations of the given kind.
 fn figures(card: &Card, kind: DeviationKind) -> Table {
-    let (own, unit) = (format!("A's own {}", percent(card.level)), kind.unit());
+    let (own, unit) = (format!("A's own {}", promised(card.level)), kind.unit());
     let columns = ["".into(), "A".into(), "B".into(), format!("deviation, {unit}")];
     let columns = columns.into_iter().chain([format!("allowed, {unit}"), own]);
     Table::new(columns.map(Column::words))

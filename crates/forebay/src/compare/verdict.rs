@@ -164,7 +164,7 @@ mod tests {
         };
         let judged = judge("one", &[held(0.02), held(-0.04), held(0.01)]).unwrap();
         assert!(judged.holds && judged.found == -0.04 && judged.allowed == 0.05);
-        assert_eq!((judged.worst.as_str(), judged.bound.as_str()), ("f -4.00 %", "5 %"));
+        assert_eq!((judged.worst.as_str(), judged.bound.as_str()), ("f -4.00 %", "5.00 %"));
         assert!(!judge("one", &[held(0.0), held(0.2)]).unwrap().holds);
         assert!(judge("none", &[]).is_none() && judged.tested);
     }

@@ -346,7 +346,7 @@ mod tests {
     fn other_operations_alone_are_named() {
         let both: Vec<Op> = [[Op::Flush; 101], [Op::Trim; 101]].concat();
         assert_eq!(said(&both, 0), "No reads or writes, only 101 flushes and 101 trims in 2.01 s.");
-        assert_eq!(said(&[Op::Trim; 101], 0), "No reads or writes, only 101 trims in 1 s.");
+        assert_eq!(said(&[Op::Trim; 101], 0), "No reads or writes, only 101 trims in 1.00 s.");
     }
 
     #[test]

@@ -403,7 +403,7 @@ mod tests {
         assert!((answer.mean_iops.unwrap() - 10.0).abs() < 0.2, "{:?}", answer.mean_iops);
         assert!(answer.duration_s > 8.0 * 3600.0);
         let said = crate::quantities::lasting(answer.duration_s, answer.active_s);
-        assert_eq!(said, "19.8 s, leaving out a gap of 8 h");
+        assert_eq!(said, "19.8 s, leaving out a gap of 8.00 h");
     }
 
     #[test]

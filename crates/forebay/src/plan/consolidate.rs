@@ -555,7 +555,7 @@ mod tests {
     fn clients_that_hardly_meet_are_reported() {
         let (short, long) = (arrivals(&[0, 60 * SECOND]), arrivals(&[0, 67 * SECOND]));
         let said = cautions(&[short.span(), long.span()], Begin::Together, &[Nanos::ZERO]);
-        assert!(said.len() == 1 && said[0].contains("from 60 s to 67 s"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("from 60.0 s to 67.0 s"), "{said:?}");
         let later = arrivals(&[90 * SECOND, 91 * SECOND]);
         let said =
             cautions(&[short.span(), long.span(), later.span()], Begin::AsRecorded, &[Nanos::ZERO]);

@@ -136,7 +136,7 @@ fn latencies(compared: &[Compared]) -> Table {
             (Column::words("latency"), &|one| one.name.as_str().into()),
             (Column::of("requests", Unit::Count), &|one| one.requests.into()),
             (Column::of("recorded", Unit::Seconds), &|one| Cell::ms(one.recorded_ms)),
-            (Column::of("model", Unit::Seconds), &|one| Cell::ms(one.modelled_ms)),
+            (Column::of("model", Unit::Seconds).joined(), &|one| Cell::ms(one.modelled_ms)),
             (Column::of("error", Unit::Share), &|one| one.error_share.into()),
         ],
     )

@@ -13,7 +13,7 @@ use forebay_core::{Device, DeviceModel, Spec};
 use crate::array_score::drive_costs;
 use crate::devices::{self, OpenDevice};
 use crate::layout::VolumeLayout;
-use crate::quantities::{bytes, counted, percent};
+use crate::quantities::{bytes, counted, promised};
 use crate::replayed::Setup;
 use crate::simulate::{LateCount, Rebuild, RunResult};
 use crate::{Error, Input};
@@ -238,7 +238,7 @@ fn fresh_after_all(
          overwrite more than the {} of spare flash (:overwritten-percent=)",
         device.name,
         bytes(written_bytes as f64),
-        percent(spec.over_provisioning_share),
+        promised(spec.over_provisioning_share),
     ))
 }
 

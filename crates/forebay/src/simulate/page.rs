@@ -289,16 +289,19 @@ mod tests {
             headline(results)
         };
         let said = late(&mut results, [0.25, 0.125]);
-        let text = "The disk cannot keep up: 25 % of requests are over 1 s late under noop, 12.5 % \
+        let text = "The disk cannot keep up: 25.0 % of requests are over 1 s late under noop, 12.5 % \
                     under deadline.";
         assert_eq!(said, text);
         assert!(late(&mut results, [0.25, 0.25]).starts_with("The disk cannot keep up under any"));
         let said = late(&mut results, [0.25, 0.001]);
-        assert!(said.ends_with("; under deadline it can (0.1 % late)."), "{said}");
+        assert!(said.ends_with("; under deadline it can (0.10 % late)."), "{said}");
         assert!(doubts(&results)[0].contains("cannot keep up"));
         results.truncate(1);
         let said = headline(&results);
-        assert_eq!(said, "The disk cannot keep up under noop: 25 % of requests are over 1 s late.");
+        assert_eq!(
+            said,
+            "The disk cannot keep up under noop: 25.0 % of requests are over 1 s late."
+        );
         results[0].figures.lagging_share = 0.0;
         assert!(headline(&results).starts_with("Under noop the busy time is"));
         assert_eq!(headline(&[]), "Nothing was run.");

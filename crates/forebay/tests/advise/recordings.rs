@@ -136,7 +136,7 @@ fn a_recorded_tail_without_an_explanation_comes_first() {
         let options =
             AdviceOptions { device_named, both_replays: false, ..AdviceOptions::default() };
         let headline = with_options(records.clone(), "st1000nm0011", options).headline;
-        let said = "The recorded read p99 was 5 s: this model (";
+        let said = "The recorded read p99 was 5.00 s: this model (";
         assert!(headline.starts_with(said), "{headline}");
         assert!(headline.contains("; check the drive for errors. Keep mq-deadline"), "{headline}");
     }

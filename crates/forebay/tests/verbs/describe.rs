@@ -41,13 +41,16 @@ fn anomalies_are_on_the_first_screen() {
     let burst: String = (0..800).map(|n| row(20_000 + n, "")).collect();
     let odd = screen("odd.csv", even + &burst);
     for said in
-        ["! 80 % of the requests have no recorded latency", "! Bursts: the busiest second has "]
+        ["! 80.0 % of the requests have no recorded latency", "! Bursts: the busiest second has "]
     {
         assert!(odd.contains(said), "{odd}");
     }
     let slow = |n: u64| row(n * 100, if n.is_multiple_of(50) { "90" } else { "1" });
     let tail = screen("tail.csv", (0..200).map(slow).collect());
-    assert!(tail.contains("! Long tail: the p99 of reads is 90 ms, their median 1 ms."), "{tail}");
+    assert!(
+        tail.contains("! Long tail: the p99 of reads is 90.0 ms, their median 1.00 ms."),
+        "{tail}"
+    );
 }
 
 /// A fleet's trace with times in whole seconds has one stream, many volumes, and no known rates

@@ -3,6 +3,7 @@
 
 // Other crates with verbs include this file in their tests.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -88,6 +89,39 @@ fn is_sound<B>(verb: &str, answered: &Answered<B>) {
         let is_there = value == 0.0 || !value.is_finite() || numbers.iter().any(is_same);
         assert!(is_there, "{verb}: {value} ({unit:?}) is not in the data");
     }
+    let texts: BTreeSet<String> = numbers.iter().flat_map(Number::texts).collect();
+    for figure in figures_in(&page.headline) {
+        let other = texts.iter().find(|text| is_same_figure(text, &figure));
+        let other = other.filter(|_| !texts.contains(&figure));
+        assert_eq!(other, None, "{verb}: {figure} has another form in: {}", page.headline);
+    }
+}
+
+/// Returns whether two figures have the same value and unit, such as "61 %" and "61.0 %".
+fn is_same_figure(one: &str, other: &str) -> bool {
+    let parts = |text: &str| {
+        let (number, unit) = text.split_once(' ')?;
+        Some((number.parse::<f64>().ok()?, unit.to_string()))
+    };
+    parts(one).is_some() && parts(one) == parts(other)
+}
+
+/// The units that figures in sentences have.
+const UNITS: [&str; 23] = [
+    "%", "h", "s", "ms", "µs", "EiB", "PiB", "TiB", "GiB", "MiB", "KiB", "B", "GB/s", "MB/s",
+    "kB/s", "B/s", "IOPS", "W", "MJ", "kJ", "J", "EUR", "USD",
+];
+
+/// Returns the figures with units in a sentence, such as "61.0 %".
+fn figures_in(sentence: &str) -> Vec<String> {
+    let words: Vec<&str> = sentence.split_whitespace().collect();
+    let figure = |pair: &[&str]| {
+        let (number, unit) = (pair[0].trim_start_matches(['(', '+', '-']), pair[1]);
+        let unit = unit.trim_end_matches([',', '.', ';', ':', ')']);
+        let is_figure = number.parse::<f64>().is_ok() && UNITS.contains(&unit);
+        is_figure.then(|| format!("{number} {unit}"))
+    };
+    words.windows(2).filter_map(figure).collect()
 }
 
 /// Returns the tables of a page, in order.
@@ -137,6 +171,32 @@ struct Number {
 }
 
 impl Number {
+    /// Formats the number in every unit in which a page may show it.
+    fn texts(&self) -> Vec<String> {
+        let units = [
+            Unit::Seconds,
+            Unit::Bound,
+            Unit::Bytes,
+            Unit::ByteRate,
+            Unit::Share,
+            Unit::Achieved,
+            Unit::Promise,
+            Unit::Iops,
+            Unit::Watts,
+            Unit::Joules,
+            Unit::Money(*b"EUR"),
+            Unit::Money(*b"USD"),
+        ];
+        let text = |unit: Unit| match Figure::new(self.value.abs(), unit) {
+            // The throughput for which a volume is set up.
+            Figure { value, unit: Unit::ByteRate } if value % 1e6 == 0.0 => {
+                format!("{} MB/s", value / 1e6)
+            }
+            figure => figure.text(),
+        };
+        units.into_iter().filter(|unit| self.may_be(*unit)).map(text).collect()
+    }
+
     /// Returns whether a page may show the number as a figure in `unit`.
     fn may_be(&self, unit: Unit) -> bool {
         let expected = match unit {

@@ -139,7 +139,7 @@ fn removed_schedulers_are_shown_but_not_recommended() {
     let choice = runs.choice(Prefer::Balance);
     let why = |policy| choice.passed_over(policy, "own").unwrap().to_string();
     assert_eq!(why("anticipatory"), "no longer available");
-    assert_eq!(why("mq-deadline"), "beaten by own: read p99 80 ms against 60 ms");
+    assert_eq!(why("mq-deadline"), "beaten by own: read p99 80.0 ms against 60.0 ms");
     assert!(choice.extremes("mq-deadline").iter().all(|(_, policy, _)| *policy == "own"));
 }
 
@@ -180,7 +180,7 @@ fn flash_whose_gain_may_be_due_to_chance_is_marked() {
     ];
     let runs = Runs::of(&runs);
     let why = runs.choice(Prefer::Reads).against_flash(2).unwrap().why;
-    let said = "Not worth flash: it is not significantly better than none (read p99 2.3 s";
+    let said = "Not worth flash: it is not significantly better than none (read p99 2.30 s";
     assert!(why.starts_with(said), "{why}");
 }
 
@@ -343,7 +343,7 @@ fn flash_has_to_be_a_tenth_better_than_the_baseline_and_free_remedies() {
     let why = said((400.0, 95.0, 45.0), (800.0, 90.0, 90.0));
     assert_eq!(
         why,
-        "Not worth flash: read p99 rises compared with own (read p99 95 ms against 90 ms)"
+        "Not worth flash: read p99 rises compared with own (read p99 95.0 ms against 90.0 ms)"
     );
 }
 
@@ -612,5 +612,5 @@ fn means_and_medians_count_in_a_standing() {
     let best = choice.best_in_standing().unwrap();
     assert_eq!(best.policy, "half");
     let gains = choice.gains(best);
-    assert_eq!(gains, "read mean 25 ms against 50 ms, read median 25 ms against 50 ms");
+    assert_eq!(gains, "read mean 25.0 ms against 50.0 ms, read median 25.0 ms against 50.0 ms");
 }

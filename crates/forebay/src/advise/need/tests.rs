@@ -83,7 +83,7 @@ fn a_mostly_idle_disk_needs_flash_only_for_long_tails() {
         // A model that is far slower than the recording says nothing about the recorded disk.
         (
             Case { busy_s: 60.0, recorded_ms: Some([12.0, 0.05]), ..IDLE },
-            "the recorded write p99 was 50 µs, not 600 µs",
+            "the recorded write p99 was 50.0 µs, not 600 µs",
         ),
         (Case { busy_s: 60.0, recorded_ms: Some([12.0, 0.07]), ..IDLE }, ""),
     ] {

@@ -205,7 +205,7 @@ fn another_mix_is_distinguished_from_slower_requests() {
     let b: Vec<Record> = recording(2).iter().map(written).collect();
     let found = answer(a, changed(&b, slow_writes));
     assert_eq!((found.change, found.mix_of), (LatencyChange::Slower, Some(GroupKind::Operation)));
-    assert!(found.text.ends_with(" reads (was 90 %)."), "{}", found.text);
+    assert!(found.text.ends_with(" reads (was 90.0 %)."), "{}", found.text);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn another_mix_of_reads_and_writes_is_not_called_slower_without_the_reason() {
     assert_eq!(found.change, LatencyChange::Slower, "{}", found.text);
     assert_eq!(found.mix_of, Some(GroupKind::Operation), "{}", found.text);
     assert!(
-        found.text.contains("because the mix changed: 99.2 % reads (was 2.4 %)."),
+        found.text.contains("because the mix changed: 99.2 % reads (was 2.40 %)."),
         "{}",
         found.text
     );
@@ -373,7 +373,7 @@ fn rows_without_a_latency_are_left_out_and_counted() {
     let card = card(a, b);
     let found = card.latencies.as_ref().unwrap();
     assert_eq!((found.change, found.b_known_share), (LatencyChange::Slower, 0.25));
-    assert!(card.cautions[0].starts_with("after.csv: 25 % of its reads and writes"));
+    assert!(card.cautions[0].starts_with("after.csv: 25.0 % of its reads and writes"));
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn slow_raid6<'a>(rows: impl IntoIterator<Item = &'a BuyRow>) -> Option<&'a BuyR
 fn headroom(best: &BuyRow, question: &Question<'_>) -> String {
     match (best.binds, best.drives_without_headroom) {
         (Some(Binds::Headroom | Binds::Several), Some(fewer)) if best.drives > Some(fewer) => {
-            let share = quantities::percent(question.headroom);
+            let share = quantities::promised(question.headroom);
             format!(" {fewer} would keep the promise, but not with {share} of headroom.")
         }
         _ => String::new(),

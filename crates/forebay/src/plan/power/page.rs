@@ -11,7 +11,7 @@ use forebay_words::plural::counted;
 use super::verb::{Answer, OfTrace};
 use super::{Power, PowerRow, Question};
 use crate::plan::page::key;
-use crate::quantities::{self, bound, promised, seconds, watts};
+use crate::quantities::{self, bound, promised, watts};
 
 pub(super) fn page(answer: &Answer, question: &Question) -> Page {
     let pays = |of: &&OfTrace| of.power.recommended().is_some_and(|row| row.plan != "all-on");
@@ -96,7 +96,7 @@ pub(super) fn headline(power: &Power, question: &Question) -> String {
         ("all-on", _) if power.epochs == 1 => {
             return format!(
                 "The trace is too short for a plan: it covers only one epoch of {}.",
-                seconds(question.epoch.as_secs_f64())
+                bound(question.epoch.as_millis_f64())
             );
         }
         ("all-on", pools) => {
@@ -117,7 +117,7 @@ pub(super) fn headline(power: &Power, question: &Question) -> String {
 
 fn about(traces: &[&str], question: &Question) -> Vec<(String, String)> {
     let disk = &question.disk;
-    let epoch = seconds(question.epoch.as_secs_f64());
+    let epoch = bound(question.epoch.as_millis_f64());
     let mut about = vec![
         ("Promise".into(), format!("{}, in each epoch of {epoch}", promise(question))),
         (

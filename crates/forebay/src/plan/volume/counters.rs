@@ -23,7 +23,7 @@ use forebay_words::plural::{counted, verb};
 use serde::Serialize;
 
 use crate::Error;
-use crate::quantities::seconds;
+use crate::quantities::{bound, seconds};
 
 /// The longest interval accepted, in seconds. Averages over a longer time would hide how a volume
 /// is used.
@@ -272,7 +272,7 @@ fn interval_s(readings: &[Reading]) -> Result<f64, String> {
              over longer times say nothing about a promise; record one-second counters, as with \
              `iostat -x -t 1`, or a trace with `forebay capture`",
             seconds(median),
-            seconds(INTERVAL_MAX_S)
+            bound(INTERVAL_MAX_S * 1e3)
         ));
     }
     Ok(median)
