@@ -246,7 +246,8 @@ fn the_documented_systemd_unit_is_valid() {
     {
         assert!(unit.contains(key), "{unit}");
     }
-    let binary = assert_cmd::cargo::cargo_bin!("forebay").display().to_string();
+    // The path may contain blanks.
+    let binary = format!("{:?}", assert_cmd::cargo::cargo_bin!("forebay"));
     let folder = Folder::new();
     let unit = unit.replace("/usr/local/bin/forebay", &binary);
     assert!(unit.contains(&binary));

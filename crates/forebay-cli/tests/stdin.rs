@@ -174,8 +174,8 @@ fn truncated_input_and_a_full_temporary_folder_are_reported() {
             "/none: got No such file",
         ),
         // A limit on the file size simulates a full disk.
-        ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "File too large"),
-        ("cat SAMPLE | (ulimit -f 4; forebay describe -)", 1, "standard input is copied to "),
+        ("cat 'SAMPLE' | (ulimit -f 4; forebay describe -)", 1, "File too large"),
+        ("cat 'SAMPLE' | (ulimit -f 4; forebay describe -)", 1, "standard input is copied to "),
     ];
     for (text, status, part) in cases {
         let text = text.replace("SAMPLE", &sample.display().to_string());

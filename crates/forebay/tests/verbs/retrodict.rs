@@ -27,7 +27,7 @@ fn a_model_twice_as_slow_is_far_off() {
     let found = answered::<RetrodictAsk>(&given);
     assert_eq!(found.page.verdict.tone, Tone::Warning);
     assert!(
-        found.page.headline.contains("10 ms instead of the recorded 5 ms"),
+        found.page.headline.contains("10.0 ms instead of the recorded 5.00 ms"),
         "{}",
         found.page.headline
     );
