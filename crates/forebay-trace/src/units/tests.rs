@@ -121,7 +121,7 @@ fn offsets_in_blocks_of_4_kib_are_doubted() {
             let case = format!("{count}, {run}");
             let wrong = told("at:ms,offset:sectors,len,op", &text);
             let message = wrong.as_ref().map_or_else(Clone::clone, |notes| notes.join("; "));
-            assert!(message.contains("they may be in blocks of 4 KiB"), "{case}: {message}");
+            assert!(message.contains("the column may count blocks of 4 KiB"), "{case}: {message}");
             assert!(message.contains("--columns at:ms,offset:pages,len,op"), "{case}: {message}");
             assert!(wrong.is_ok() || run > 1, "{case}: {message}");
             assert!(wrong.is_err() || run < 8 || count < 50, "{case}: {message}");
