@@ -85,8 +85,8 @@ def main(options) -> str:
     return "\n".join(parts)
 
 
-SHARED = """The paper's promise on a shared server applies to all requests together, and requests of clients
-that burst are put aside. So at the capacity that all clients need together, one client may get less
+SHARED = """The paper's promise on a shared server applies to all requests together, and most requests that
+are deferred belong to clients with bursts. So at the capacity that all clients need together, one client may get less
 than its promise, although the sum of capacities would have kept it; the last column is the capacity
 that keeps the promise to each client.
 """

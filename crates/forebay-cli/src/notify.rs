@@ -35,7 +35,7 @@ pub(crate) fn is_journal() -> bool {
 
 /// Returns the prefix from which the journal learns the severity of a message.
 pub(crate) fn severity(line: &str) -> &'static str {
-    // The word follows the name of a disk, which is in quotes.
+    // The severity is at the beginning, or after the quoted name of a disk.
     let word = |word: &str| line.starts_with(word) || line.contains(&format!("': {word}"));
     match () {
         () if word("error: ") => "<3>",

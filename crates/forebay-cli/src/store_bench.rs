@@ -74,7 +74,7 @@ forebay_ask::ask! {
         /// Arrival process: poisson, gamma (see --shape), or the arrival times in a block trace,
         /// rescaled to --rate if given
         arrivals: Option<String> [.word("poisson|gamma|TRACE").otherwise("poisson")],
-        /// Shape of gamma arrivals: 1 is poisson, smaller values are burstier
+        /// Shape of gamma arrivals: 1 is Poisson, smaller values are burstier
         shape: f64 = "0.5" [.between(0.01, 1000.0)],
         /// The seed for operations and arrivals
         seed: u64 = "1",

@@ -235,7 +235,7 @@ fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Grid {
     let names = shortened(&back.exports.iter().map(named).collect::<Vec<_>>());
     for (at, (one, name)) in back.exports.iter().zip(&names).enumerate() {
         let none = ExportFigures::default();
-        // Another export may have replaced one that had no clients.
+        // An export without clients may have been replaced by another one with its number.
         let then = then.exports.get(at).filter(|then| then.name == one.name).unwrap_or(&none);
         let moved = |of: &ExportFigures| of.read_bytes + of.written_bytes;
         let bytes = moved(one).saturating_sub(moved(then));

@@ -65,7 +65,7 @@ fn the_answer_is_a_sentence_then_a_table_of_100_columns_then_configuration() {
     let (out, _) = ends(buy(&asked).args([&a, &b]), 0);
     assert!(out.starts_with("Buy 1 990-pro (single), 1 spare, for 619.98 USD, to keep "), "{out}");
     let safer =
-        "Tolerates no drive failure (6 990-pro as raid6 do, 2169.93 USD); all clients share";
+        "Tolerates no drive failure (6 990-pro as raid6 would, 2169.93 USD); all clients share";
     assert!(out.contains(safer) && out.contains("990-pro, single, apart"), "{out}");
     assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
     let (out, _) = ends(buy(&asked).args([&a, &b]).arg("--explain"), 0);

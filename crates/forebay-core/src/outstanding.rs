@@ -215,7 +215,7 @@ mod tests {
         assert!(clients.release(release(key, 5, Err(Fault::Gone))));
         assert!(!clients.was_flushed(key), "the write is not begun");
         assert_eq!(clients.answer(key).outcome, Err(Fault::Gone));
-        // An empty write is only a flush.
+        // A write without data only flushes.
         let key = clients.open(write(both, 0), Bytes::NONE);
         assert!(is_parted(&write(both, 0)));
         assert!(clients.release(release(key, 5, Ok(()))));

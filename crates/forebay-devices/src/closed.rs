@@ -302,7 +302,7 @@ mod tests {
         let row = only(Job::random(Op::Write, 4096, 8), Host::default());
         assert!((row.iops - 1_000.0).abs() < 1.0 && row.op == Op::Write, "{row:?}");
         assert!((row.mean_us.unwrap() - 8_000.0).abs() < 20.0, "{row:?}");
-        // One I/O is served while seven wait, for between zero and twice the mean.
+        // One I/O is served while seven wait. Service times are between zero and twice the mean.
         let p99 = row.p99_us.unwrap();
         assert!((13_000.0..18_000.0).contains(&p99), "{row:?}");
         assert_eq!(row.p50_us, Some(8_000.0));

@@ -300,7 +300,7 @@ fn more_places_never_make_a_busy_drive_slower() {
             let cache = spec.controller.write_cache.as_mut()?;
             let sectors = cache.sectors / u64::from(cache.extents).max(1) * u64::from(places);
             (cache.extents, cache.sectors) = (places, sectors.max(cache.extent_sectors));
-            // Enough requests for the starvation limit to apply many times.
+            // There are enough requests for the starvation limit to apply many times.
             Some(random_iops(Drive::new(&spec).unwrap(), Op::Write, 2000))
         };
         let by_depth = |depth: u32| {

@@ -365,7 +365,7 @@ impl DeviceFile {
     /// Finds the table that a disk's error refers to, from the first words of the error message.
     fn locate(&self, error: SpecError) -> TomlError {
         let says = |word: &str| error.0.contains(word);
-        // The message begins with `zone 1: got ...`, with zones counted from 0.
+        // The message begins with `zone 1: got ...`; zones are numbered from 0.
         let number = error.0.strip_prefix("zone ").and_then(|rest| rest.split(':').next());
         let index = number.and_then(|number| number.parse().ok()).unwrap_or(0);
         let zone = self.zone.as_ref().and_then(|zones: &Vec<_>| zones.get::<usize>(index));

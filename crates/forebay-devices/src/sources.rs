@@ -1,9 +1,9 @@
 //! Finds the parameters in a device file that are assumed or derived from others.
 //!
 //! In bundled files, each parameter is followed by a comment with its source, which begins with
-//! "assumed" or "derived" if there is no real source. Users' files may do the same. Parameters that
-//! do not affect times are not counted: power, properties of the drive's use, and parts of the
-//! drive that are not modeled.
+//! "assumed" or "derived" if there is no real source. Users may mark parameters in their own files
+//! in this way, too. Parameters that do not affect times are not counted: power, properties of the
+//! drive's use, and parts of the drive that are not modeled.
 
 use serde::Serialize;
 

@@ -36,7 +36,7 @@ pub(super) fn endurance(given: Option<Spanned<f64>>) -> Result<Option<f64>, Toml
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SsdFile {
-    #[allow(dead_code)] // known to be a solid-state drive
+    #[allow(dead_code)] // the caller has checked that this is a solid-state drive
     kind: DeviceKind,
     pub(super) name: String,
     pub(super) description: String,

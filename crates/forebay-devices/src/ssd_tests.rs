@@ -152,7 +152,7 @@ fn sustained(name: &str, random: bool, op: forebay_core::Op, block_bytes: u32) -
 #[test]
 fn drives_sustain_what_was_measured() {
     use forebay_core::Op::{Read, Write};
-    // The least, the mean and the most of what was measured for each model in
+    // The lowest, the mean and the highest figure measured for each model in
     // iocost-benchmarks/iocost-benchmarks (database/, Apache-2.0): sequential reads and writes in
     // bytes/s, random reads and writes in I/Os per second.
     let measured = [

@@ -99,10 +99,10 @@ pub struct Validation {
     pub rms_ms: f64,
     /// The root-mean-square distance as a share of the measured mean.
     pub rms_share: f64,
-    /// The smallest distance of any phase. The replay locks to the platters: after the first
-    /// request, every request is issued a fixed gap after a completion, so the phases differ by
-    /// little more than that first request. Their spread does not indicate the error of the model;
-    /// see [`Validation::sampling_floor_ms`] for that.
+    /// The smallest distance of any phase. After the first request, every request is issued a fixed
+    /// gap after a completion, so the phases differ by little more than that first request. Their
+    /// spread does not indicate the error of the model; see [`Validation::sampling_floor_ms`] for
+    /// that.
     pub rms_least_ms: f64,
     /// The largest distance of any phase.
     pub rms_greatest_ms: f64,

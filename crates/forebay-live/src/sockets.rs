@@ -61,7 +61,7 @@ pub trait SocketLanes: crate::Lanes {
     /// Adds a target, and returns its lane, which comes after all others.
     ///
     /// # Errors
-    /// The driver cannot add a target, or no more of them.
+    /// The driver cannot add targets at all, or has reached their maximum number.
     fn add(&mut self, _target: Target) -> io::Result<Lane> {
         Err(io::ErrorKind::Unsupported.into())
     }

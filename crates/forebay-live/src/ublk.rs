@@ -45,7 +45,7 @@ const fn read_write_command(number: u32, size: u32) -> u32 {
 mod tests {
     #[test]
     fn commands_are_numbered_as_ioctls() {
-        // The expected values are those of `_IOWR('u', ...)` in a C compiler.
+        // The expected values were computed by a C compiler from `_IOWR('u', ...)`.
         assert_eq!(super::read_write_command(0x20, 16), 0xc010_7520);
         assert_eq!(super::read_write_command(0x04, 32), 0xc020_7504);
     }

@@ -104,11 +104,11 @@ const OF_KEY_MIN: u64 = 8;
 /// The largest scale to which [`OF_KEY_MIN`] applies. Longer stretches are at least as long as
 /// blocks, which are stored individually anyway.
 const SHARED_SCALE_MAX: u8 = BLOCK_MIN.ilog2() as u8;
-/// Increasingly coarse keys of ratios of durations: without the preceding gap, without the share of
-/// writes, and with the rate in powers of 16.
+/// Functions that make the key of a ratio of durations increasingly coarse: without the preceding
+/// gap, without the share of writes, and with the rate in powers of 16.
 const TIMES_COARSER: [fn(Key) -> Key; 4] =
     [|k| k, |k| (k.0, k.1, k.2 / 4 * 4 + 1), |k| (k.0, k.1, 9), |k| (k.0, k.1 / 2 * 2, 9)];
-/// Increasingly coarse keys of divisions of writes.
+/// Functions that make the key of a division of writes increasingly coarse.
 const WRITES_COARSER: [fn(Key) -> Key; 4] =
     [|k| k, |k| (k.0, k.1, k.2 / 2 * 2), |k| (k.0, k.1, 4), |k| (k.0, k.1 / 2 * 2, 4)];
 

@@ -90,7 +90,8 @@ forebay_ask::ask! {
     /// Enlarge a volume with more drives, or with drives that have become larger
     ///
     /// The data are first redistributed over all drives. A volume can grow to at most twice its
-    /// initial size. If growing is interrupted, no data are lost, and the same command continues.
+    /// initial size. If growing is interrupted, no data are lost; run the same command again to
+    /// continue.
     pub struct VolumeGrowAsk("volume grow") {
         /// The existing drives, or a folder of files
         drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],
@@ -107,8 +108,8 @@ forebay_ask::ask! {
     /// Remove a drive from a volume if the others have space for its data
     ///
     /// The data are first moved to the other drives. A missing drive can be removed once its data
-    /// have been restored on the others. If interrupted, no data are lost, and the same command
-    /// continues.
+    /// have been restored on the others. If interrupted, no data are lost; run the same command
+    /// again to continue.
     pub struct VolumeRemoveAsk("volume remove") {
         /// The drives, or a folder of files
         drives: Vec<PathBuf> [.positional().word("DIR|DEVICE").at_least_one()],

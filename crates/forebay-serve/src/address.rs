@@ -181,7 +181,7 @@ impl Address {
             return Err(unfit("socket: the name is empty; expected a path for a socket"));
         }
         let (told, bytes) = (path.display(), path.as_os_str().len());
-        // The control socket's name is longer.
+        // The path of the control socket is longer and must fit as well.
         let most = PATH_MAX - (control::beside(path).as_os_str().len() - bytes);
         if bytes > most {
             return Err(unfit(format!(
@@ -350,7 +350,7 @@ pub(crate) struct Stopper(OwnedFd);
 
 impl Stopper {
     pub(crate) fn stop(&self) {
-        // An event counter accepts a first 1.
+        // Writing 1 to a new event counter cannot fail.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 }

@@ -395,7 +395,7 @@ pub(crate) struct ExportRoom {
 impl ExportRoom {
     /// Returns the same limits for a larger disk.
     pub(crate) fn with_bytes(self, bytes: u64) -> ExportRoom {
-        // Orders may be executed out of order, so never shrink.
+        // Orders may arrive late and out of sequence, so never reduce the size.
         let bytes = bytes.max(self.bytes);
         ExportRoom { bytes, disk_bytes: bytes, ..self }
     }

@@ -361,7 +361,7 @@ mod tests {
             };
             assert!(look(1, db(500.0, 100.0)).is_empty());
             let said = look(61, db(500.0 + owed, 100.0 + received));
-            // A new policy counts from 0.
+            // The counts of a new policy start at 0.
             assert_eq!(look(121, db(owed, received)), said);
             said
         };
@@ -373,7 +373,8 @@ mod tests {
         );
         let reduced = said(6000.0, 100.0, &paced).remove(0);
         assert!(reduced.contains("promised (promises are reduced to 62 %, because"), "{reduced}");
-        // One in a hundred, what chance explains, and what has just begun to wait.
+        // No promise counts as broken if one request in a hundred is missing, if chance explains
+        // the difference, or if requests have just begun to wait.
         for (owed, received) in [(6000.0, 5939.0), (100.0, 95.0), (3.0, 1.0), (6000.0, 9000.0)] {
             assert!(said(owed, received, &[]).is_empty(), "{received} of {owed}");
         }
@@ -444,7 +445,7 @@ mod tests {
         let late = ExportFigures { kept_in_time: 0, ..with("db", 5.0, 4096, 10) };
         let scan = with("scan", 15.0, 300_000, 0);
         let copy = with("copy", 1.0, 60_000_000, 0);
-        // All requests of this one are within its own promise.
+        // All requests of 'log' are within its own promise, so it is not to blame.
         let log = with("log", 29.0, 1_000_000, 500);
         let said = look(61, [late, scan, copy, log]);
         assert!(said[0].contains("'scan' took 30 % of the disk's time"), "{said:?}");

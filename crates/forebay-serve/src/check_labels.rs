@@ -130,7 +130,7 @@ mod tests {
         assert!(three.contains("3 drives of 6 are missing") && three.contains("cannot start"));
         let mixed = said(&[&one[..5], &other[..1]].concat());
         assert!(mixed.contains("is a drive of another volume") && mixed.contains("1 drive of 6"));
-        // The label at the end, or in the second block, is enough.
+        // One intact label is enough, whether at the end or in the second block.
         let blank = |path: &Path, bytes: usize| {
             let file = fs::OpenOptions::new().write(true).open(path).unwrap();
             file.write_all_at(&vec![0; bytes], 0).unwrap();

@@ -210,7 +210,7 @@ impl Connection {
         self.starving.map(|_| self.starving_since)
     }
 
-    /// Sets aside a request for which there is not enough memory.
+    /// Postpones a request for which there is not enough memory.
     pub(crate) fn starve(&mut self, header: Header, now: Nanos) {
         self.starving_since = self.starving_since().unwrap_or(now);
         self.stop_starving();

@@ -150,7 +150,10 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
     let mut backs = source.backs(file.disk, file.volume)?;
     source.exports(file.export, &mut backs)?;
     if let Some((at, back)) = backs.iter().find(|(_, back)| back.exports.is_empty()) {
-        let what = format!("'{}': no export is on it; add an [[export]] or remove it", back.name);
+        let what = format!(
+            "'{}': no export uses it; add an [[export]], or remove this section",
+            back.name
+        );
         return Err(source.wrong(*at, &what));
     }
     if backs.is_empty() {

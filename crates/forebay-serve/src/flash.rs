@@ -185,7 +185,7 @@ impl Pair {
             relabel(&flash, generation, is_confirmed)
                 .map_err(system(format!("{}: writing its label", flash.display())))
         };
-        // A new flash has just received the id that the pair shares.
+        // Use the id of the pair, which a newly initialized flash has just received.
         let mark = Mark { pair: self.pairing.pair, ..mark };
         label(mark.generation, false)?;
         self.put(mark)?;

@@ -298,7 +298,7 @@ impl Front {
             return true;
         }
         if header.command == Command::Write && header.len > PAYLOAD_MAX {
-            // The announced data is too long to wait for.
+            // The write announces more data than the server is willing to receive.
             self.leave(plug, lanes);
             return true;
         }

@@ -43,8 +43,8 @@ impl Running {
         Ok(unused.or_else(|| {
             all_have_sizes.then(|| {
                 format!(
-                    "'{}': its disk has grown by {}, but none of its exports, because each has a size; change \
-                     a size, or add an export",
+                    "'{}': its disk has grown by {}, but its exports have not, because each has a \
+                     size; change a size, or add an export",
                     back.name,
                     quantities::bytes(more as f64)
                 )

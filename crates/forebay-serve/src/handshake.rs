@@ -237,7 +237,7 @@ impl<S: Read + Write> Talk<'_, S> {
     /// Handles the options on metadata contexts.
     fn contexts(&mut self, option: u32, data: &[u8]) -> io::Result<()> {
         if option == option::SET_META_CONTEXT {
-            // Whatever the outcome, this option replaces earlier settings.
+            // This option replaces earlier settings whether or not it succeeds.
             self.meta = None;
         }
         if !self.structured {

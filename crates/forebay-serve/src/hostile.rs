@@ -112,7 +112,7 @@ pub fn requests(bytes: &[u8]) -> Served {
     let agreed = |export, structured| Agreed { export, structured, allocation: structured };
     let structured = selector & 8 != 0;
     for agreed in [agreed(0, structured), agreed(1, false)] {
-        // Any file serves as the socket, because the wire has its own sockets.
+        // Any file can stand in for the socket, because the simulated wire has its own sockets.
         let file = std::fs::File::open("/dev/null").expect("/dev/null");
         let _ = tx.send(Newcomer { socket: OwnedFd::from(file), agreed, told: None });
     }

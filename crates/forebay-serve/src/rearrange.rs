@@ -243,7 +243,8 @@ fn learn(
     let pieces = learnt.rearrangement.as_ref().map_or(0, |map| map.moves().len());
     if pieces > ROWS_MAX {
         return Err(wrong(format!(
-            "rearrange: got {pieces} pieces worth moving, expected at most {ROWS_MAX}; take a shorter trace"
+            "rearrange: got {pieces} pieces worth moving, expected at most {ROWS_MAX}; use a \
+             shorter trace"
         )));
     }
     Ok(learnt.rearrangement)

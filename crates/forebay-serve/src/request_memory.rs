@@ -189,7 +189,8 @@ mod tests {
         let memory = RequestMemory::new(64 << 20);
         memory.reserves_for_promises(true);
         (0..6).for_each(|_| memory.shared_by(true));
-        // One of the longest requests fits, but not everything is for exports without a promise.
+        // One request of maximum length fits, but exports without a promise may not use all of the
+        // memory.
         assert!(memory.reserve(32 << 20, 0, false));
         assert!(memory.reserve(8 << 20, 0, false));
         assert!(!memory.reserve(8 << 20, 0, false));

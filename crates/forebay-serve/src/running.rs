@@ -122,7 +122,7 @@ impl Running {
                 Err(_) => unanswered.push(driver.name.clone()),
             }
         }
-        // No count is of a later time than this.
+        // Read the clock last, so that every count was taken before this time.
         let uptime_s = self.started.elapsed().as_secs_f64();
         Figures { schema_version: SCHEMA_VERSION, uptime_s, backs, unanswered }
     }

@@ -67,7 +67,7 @@ mod tests {
             let extents = Stored::extents(stored.as_ref(), at, len, most);
             extents.iter().map(|one| (one.len, one.hole)).collect::<Vec<_>>()
         };
-        // The exact extents are known only if the file system's blocks are small enough.
+        // File systems with large blocks report holes only approximately.
         let all = told(0, 1 << 20, 9);
         assert_eq!(all.iter().map(|(len, _)| len).sum::<u32>(), 1 << 20);
         assert!(all.iter().any(|(_, hole)| !hole), "{all:?}");

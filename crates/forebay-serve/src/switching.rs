@@ -42,7 +42,8 @@ impl Switching {
     fn run(self, served: &Back, next: Back, has_exports: bool) -> Result<Duration, Error> {
         let driver = &self.0;
         let (done, switched) = channel();
-        // The contents of caches and tiers remain without a flush.
+        // Caches and tiers are found by their records, so their contents survive even without a
+        // flush.
         let flushes = driver.policies.found_by_records();
         let setup = |back: &Back| -> Result<PolicySetup, Error> {
             let (shown, streams, exports) = (back.policy.clone(), back.who(), back.exports.clone());

@@ -86,7 +86,7 @@ impl Tally {
         self.exports.extend(new.collect::<Vec<_>>());
         for (tally, named) in self.exports.iter_mut().zip(exports) {
             if tally.figures.name != named.name {
-                // Another export has replaced one that had no clients.
+                // An export without clients was replaced by another one with its number.
                 let ExportFigures { clients, under_way, .. } = tally.figures;
                 *tally = ExportTally::new(named);
                 (tally.figures.clients, tally.figures.under_way) = (clients, under_way);
@@ -402,7 +402,7 @@ mod tests {
         tally.started(ms(150), &io(2));
         tally.ended(&done(1, 100, 200));
         let busy_ms = |tally: &Tally| (tally.lanes[0].busy_s * 1e3).round();
-        // Overlapping I/Os count once, and an I/O in flight counts until now.
+        // The time of overlapping I/Os counts once, and that of an I/O in flight counts until now.
         assert_eq!(busy_ms(&tally.at(ms(210))), 110.0);
         tally.ended(&done(2, 150, 300));
         tally.started(ms(500), &io(3));
@@ -430,7 +430,8 @@ mod tests {
         assert_eq!(tally.lanes[0].flushes_failed_in_a_row, 1);
         assert_eq!(ends(&mut tally, Op::Read, Ok(())), (0, 1));
         assert_eq!(ends(&mut tally, Op::Trim, Ok(())), (0, 1));
-        // File systems flush even if nothing can be written, so only a write ends the row.
+        // File systems flush even if nothing can be written, so only a successful write resets the
+        // count.
         assert_eq!(ends(&mut tally, Op::Flush, Ok(())), (0, 1));
         assert_eq!(tally.lanes[0].flushes_failed_in_a_row, 0);
         assert_eq!(ends(&mut tally, Op::Write, Ok(())), (0, 0));

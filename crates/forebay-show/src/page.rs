@@ -32,7 +32,7 @@ pub struct Verdict {
 /// Whether an answer is good news.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// Good news: something helps, or a promise is kept.
+    /// The answer is positive: something helps, or a promise is kept.
     Good,
     /// Neither good nor bad news.
     #[default]

@@ -83,7 +83,7 @@ pub enum Cell {
     },
 }
 
-/// A column of a table of things, and what its cell shows of a thing.
+/// A column, and the function that returns its cell for the item that a row shows.
 pub type ColumnOf<'a, T> = (Column, &'a dyn Fn(&T) -> Cell);
 
 impl Column {

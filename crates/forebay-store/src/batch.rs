@@ -221,7 +221,7 @@ pub(crate) struct FoundLog {
 }
 
 impl FoundLog {
-    /// Creates a log of `batches` batches, all of which are missing.
+    /// Creates a log that had `batches` batches, none of which has been found yet.
     pub(crate) fn lost(id: u64, batches: u64) -> FoundLog {
         let mut log = FoundLog { id, ..FoundLog::default() };
         log.settle(batches);

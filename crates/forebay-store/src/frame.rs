@@ -20,8 +20,9 @@ pub(crate) enum FrameKind {
     Label = 0x4C42_4C46,
     Batch = 0x3542_4246,
     Stretch = 0x3552_5453,
-    /// The kinds of batches and stretches in formats up to 4.
+    /// The kind of a batch in the store's formats up to 4.
     BatchOf4 = 0x4341_4246,
+    /// The kind of a stretch in the store's formats up to 4.
     StretchOf4 = 0x4552_5453,
     Leaf = 0x4641_454C,
     Node = 0x4544_4F4E,

@@ -48,8 +48,8 @@ pub fn disk(bytes: &[u8]) -> usize {
     let mut framed = Vec::new();
     let from = Frame::begin(&mut framed);
     framed.extend_from_slice(payload);
-    // Values that are valid in their kind: the second of four disks, a node above leaves, or the
-    // first in its log or chain.
+    // Fields that are valid for this kind of frame: the second of four disks, a node above leaves,
+    // or the first frame of its log or chain.
     let b = match kind {
         FrameKind::Label => 4,
         FrameKind::Node => 1,

@@ -95,7 +95,7 @@ impl Writers {
     fn key(&mut self) -> Key {
         let number = match self.load.keys {
             Keys::Sequential => self.next,
-            // A bijection of the counter, so that no key occurs twice.
+            // `mix` is a bijection, so no key occurs twice.
             Keys::Random => mix(self.next.wrapping_add(self.load.seed << 32)),
             Keys::Among(count) => mix(random::next(&mut self.state) % count.max(1)),
         };

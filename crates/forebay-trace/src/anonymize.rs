@@ -81,8 +81,8 @@ impl Key {
             u64::from_le_bytes(*first) & mask
         };
         let mut place = value;
-        // The network permutes the numbers below a power of four. Results of `count` or more are
-        // permuted again.
+        // The Feistel network permutes the numbers below a power of four, so results of `count` or
+        // more are permuted again.
         loop {
             let (mut left, mut right) = (place >> half, place & mask);
             for number in 0..ROUNDS {

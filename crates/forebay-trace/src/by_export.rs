@@ -75,7 +75,8 @@ impl Reader for ByExport {
             self.reader.read(batch)?;
             let is_end = batch.is_empty();
             self.translate(batch);
-            // An empty batch would be the end.
+            // If all records were left out, read on: an empty batch would mean the end of the
+            // trace.
             if is_end || !batch.is_empty() {
                 return Ok(());
             }
@@ -127,7 +128,8 @@ mod tests {
     fn requests_of_the_server_itself_are_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("asked.csv");
-        // More than one batch has only requests of the server.
+        // The file begins with so many requests of the server itself that they fill more than one
+        // batch.
         let own: String = (0..20_000).map(|at| format!("{at},F,0,0,(server)\n")).collect();
         let text = format!("at_us,op,offset,len,stream\n{own}30000,R,0,4096,db#1\n");
         std::fs::write(&path, text).unwrap();

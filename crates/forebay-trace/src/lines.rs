@@ -25,7 +25,7 @@ pub(crate) const UNREADABLE: &str = "cannot be read";
 
 /// Returns the note about a last line without a line end that was read anyway.
 pub(crate) fn cut_sentence(line: u64) -> String {
-    format!("the last line, {line}, has no newline: it may be truncated, and is read unchanged")
+    format!("the last line, {line}, has no newline: it may be truncated, but is used as it is")
 }
 
 /// The UTF-8 byte-order mark, which some editors write.

@@ -46,7 +46,7 @@ impl Packing {
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Packing::Xz,
             [b'B', b'Z', b'h', b'1'..=b'9', ..] => Packing::Bzip2,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
-            // A skippable frame, which may precede the data.
+            // The magic number of a skippable frame, which may precede the data.
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Packing::Zstd,
             _ => Packing::Plain,
         }

@@ -299,7 +299,7 @@ impl FoundVolume {
                     label.version
                 ),
                 Ok(()) => format!("{path}: one of its labels was missing or damaged and has been rewritten"),
-                // The label that was found is sufficient.
+                // One label was found, which is sufficient.
                 Err(error) => error.to_string(),
             });
             *labels = Labelled::whole(label);

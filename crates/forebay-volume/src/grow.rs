@@ -1,7 +1,7 @@
 //! Replaces missing drives of a volume, or adds more.
 //!
-//! Both may be interrupted at any time: the same command continues, because the drives' labels
-//! record the progress ([`crate::joining`]).
+//! Both may be interrupted at any time; running the same command again continues, because the
+//! drives' labels record the progress ([`crate::joining`]).
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 //!
 //! A new drive is labeled before anything else, with a number higher than any ever assigned, and
 //! its label says that it is joining. It becomes a drive of the volume once a record contains it;
-//! until then, opening the volume ignores it. If this is interrupted, the same command finds the
-//! drive's label and continues.
+//! until then, opening the volume ignores it. If this is interrupted, running the same command
+//! again finds the drive's label and continues.
 //!
 //! Before a number is assigned, it is stored in the labels of the volume's existing drives. No two
 //! drives therefore ever have the same number, even if one of them never got into a record, and a

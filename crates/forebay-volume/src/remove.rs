@@ -1,7 +1,8 @@
 //! Removes drives from a volume whose other drives have space for all data.
 //!
 //! The drive stays a member until all of its data have moved, and a record says that it has left.
-//! If this is interrupted, the volume keeps the drive, and the same command continues.
+//! If this is interrupted, the volume keeps the drive, and running the same command again continues
+//! the removal.
 
 use std::path::{Path, PathBuf};
 
@@ -95,7 +96,7 @@ mod tests {
         remove(&drives, "4", &mut untold).unwrap();
         assert_eq!(remove(&drives, "4", &mut untold).unwrap().missing(), [] as [u8; 0], "again");
         holds_all(&drives);
-        // Two of the six drives may be missing, although the labels name eight.
+        // Six drives remain, two of which may be missing, although the labels still name eight.
         let four = without(&drives, &[1, 4, 6, 8]);
         assert_eq!(status(&four).unwrap().missing(), [1, 6]);
         holds_all(&four);

@@ -177,7 +177,7 @@ mod tests {
                 found(StorageKind::Device, bytes, |file| file.write_all_at(&[255], at).unwrap());
             assert_eq!(said, Some(format!("holds data (at byte {at})")));
         }
-        // Data in one percent of the device, at any position.
+        // One percent of the device contains data, at different positions.
         for at in [8 << 20, 1 << 30, (5 << 30) + 12_345] {
             let data = vec![255; 64 << 20];
             let said =
@@ -212,9 +212,9 @@ mod tests {
         const GIB: u64 = 1 << 30;
         let (mib, tib) = (1 << 20, 1024 * GIB);
         let odd = 931 * GIB + 123 * 512;
-        // The size of the drive, the position of the copy, and its file system.
+        // For each copy of a superblock: the size of the drive, the position, and the file system.
         let copies = [
-            // Block sizes of 1, 2 and 4 KiB, larger groups, within partitions.
+            // ext4 with blocks of 1, 2 and 4 KiB, with larger groups, and in partitions.
             (6 * GIB, 24 * mib + 1024, EXT),
             (6 * GIB, 32 * mib, EXT),
             (6 * GIB, 128 * mib, EXT),
@@ -239,7 +239,7 @@ mod tests {
         for (bytes, at, (name, within, mark)) in copies {
             let write = |file: &File| {
                 file.write_all_at(mark, at + within).unwrap();
-                // Not the first byte, because counters may begin with a zero byte.
+                // Change a byte in the middle: the first one may be a zero byte of a counter.
                 file.write_all_at(&[7], at + 100).unwrap();
             };
             let said = found(StorageKind::Device, bytes, write);

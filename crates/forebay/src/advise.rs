@@ -470,7 +470,7 @@ fn today(device: &OpenDevice, verdict: Verdict, choice: &Choice<'_>) -> Option<T
     let rotates = device.model.cylinders() > 0;
     let policy = match verdict {
         Verdict::Recommended | Verdict::BaselineIsBest => choice.today(),
-        // On flash, name a scheduler even if their results do not differ: the present one may use
+        // On flash, name a scheduler even if all give the same results: the present one may use
         // more CPU.
         Verdict::LoadTooLow
         | Verdict::NothingToGain

@@ -238,7 +238,7 @@ pub fn validate(
         devices::open(device)?.notes.iter().map(|note| format!("{device}: {note}")).collect();
     if validation.requests_beyond_end > 0 {
         told.push(format!(
-            "{}, of {}, beyond the end of {name}: simulated at its end",
+            "{}, of {}, lie beyond the end of {name} and were simulated at its end",
             counted(validation.requests_beyond_end, "request"),
             validation.requests
         ));

@@ -322,7 +322,7 @@ fn shorter(path: &Path, left: u64) -> TraceError {
     TraceError::Malformed {
         path: path.to_path_buf(),
         place: Place::File,
-        got: format!("{} less when read again", counted(left, "record")),
+        got: format!("{} fewer when it was read again", counted(left, "record")),
         expected: "the same trace each time, because it is too long to keep in memory".into(),
         hint: "give a file, or a table that can be read more than once".into(),
     }
@@ -502,7 +502,7 @@ mod tests {
         assert_eq!(read(&input), (input.description.records, None));
         input.description.records += 1;
         let (_, failed) = read(&input);
-        assert!(failed.is_some_and(|text| text.contains("1 record less when read again")));
+        assert!(failed.is_some_and(|text| text.contains("1 record fewer when it was read again")));
     }
 
     /// In blkparse's and MSR's traces alike, a volume is a stream only if no submitter has a name.

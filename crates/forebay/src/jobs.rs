@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn progress_rises_within_its_share_and_can_stop_all() {
         let mut told = Vec::new();
-        // As a part does that consists of two runs.
+        // A part that consists of two runs counts from 0 twice.
         let counts = (1..=4).chain(1..=4);
         let work =
             |_: usize, tell: Tell<'_>| match counts.clone().any(|count| tell(count).is_break()) {

@@ -72,7 +72,7 @@ impl Throttling {
         match self.decisive() {
             None => "its limits delay no request".to_string(),
             Some(limit) => format!(
-                "it delays {} of the requests, up to {}, mostly by its {}",
+                "it delays {} of the requests, by up to {}, mostly because of its {}",
                 percent(self.delayed_share),
                 millis(self.longest_delay_ms),
                 limit.limit.split(" (").next().unwrap_or_default()
@@ -261,7 +261,8 @@ mod tests {
         assert_eq!(found.longest_delay_ms, 800.0);
         assert_eq!(found.limits.len(), 1);
         assert_eq!((found.limits[0].delayed_share, found.limits[0].delay_share), (0.8, 1.0));
-        assert!(found.in_short().ends_with("mostly by its 10 IOPS"), "{}", found.in_short());
+        let short = found.in_short();
+        assert!(short.ends_with("mostly because of its 10 IOPS"), "{short}");
         assert!(found.told().contains("80.0 % of them"), "{}", found.told());
     }
 

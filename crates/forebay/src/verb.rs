@@ -96,7 +96,7 @@ pub trait Session {
     /// Fails if the front end cannot read configurations, or if there is no such disk.
     fn served_disk(&mut self, config: &Path, _disk: Option<&str>) -> Result<ServedDisk, Error> {
         let config = config.display();
-        Err(Error::Unfit(format!("{config}: configurations of a server cannot be read here")))
+        Err(Error::Unfit(format!("{config}: this program cannot read server configurations")))
     }
 
     /// Runs `work`, which an interruption only shortens. See [`shortened`].

@@ -132,7 +132,7 @@ fn queues_of_other_sizes_are_tried() {
     let reason = &sizes.reason;
     let scheduler = sizes.policy.split(':').next().unwrap();
     assert!(reason.starts_with(&format!("{scheduler} with {} against ", sizes.queues)), "{reason}");
-    assert!(reason.contains(" with the queues as they ship: "), "{reason}");
+    assert!(reason.contains(" with default queue sizes: "), "{reason}");
     assert_ne!(
         reason.contains(". Leave them unchanged: not better under"),
         sizes.recommended,

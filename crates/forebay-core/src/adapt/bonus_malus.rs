@@ -139,10 +139,10 @@ mod tests {
         // Each write adds 16, up to 66; then each adds 40, up to 80.
         assert_eq!(switches(&hdd, RAID10, Factor::ONE, &[3]), Some(5));
         assert_eq!(switches(&hdd, RAID10, Factor::ONE, &[4]), Some(2));
-        // Plus 27 and minus 16 in turn, so each pair adds 11. The 15th write makes 27 + 7 · 11 =
-        // 104.
+        // The score rises by 27 and falls by 16 in turn, so each pair of writes adds 11. The 15th
+        // write makes 27 + 7 · 11 = 104.
         assert_eq!(switches(&hdd, RAID6, Factor::ONE, &[1, 3]), Some(15));
-        // Plus 27 and minus 40 in turn: the score never exceeds 27.
+        // The score rises by 27 and falls by 40 in turn, so it never exceeds 27.
         assert_eq!(switches(&hdd, RAID6, Factor::ONE, &[1, 4]), None);
         let ssd = Costs::paper_ssd();
         assert_eq!(switches(&ssd, RAID6, Factor::ONE, &[1]), Some(3));

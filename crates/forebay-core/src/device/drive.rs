@@ -384,7 +384,7 @@ impl Drive {
         let age = |index: usize| (self.waiting[index].arrived, self.waiting[index].io.id);
         let oldest = self.oldest()?;
         let drains = self.cache.as_ref().is_some_and(WriteCache::drains);
-        // As for commands, assume that the arm started when its last access ended.
+        // For a run, as for a command, assume that the arm started when its last access ended.
         let run = drains.then(|| self.nearest_run(0)).flatten();
         let arrived = self.waiting[oldest].arrived;
         if self.is_due(now - arrived) && run.is_none_or(|run| !run.forced || arrived <= run.since) {

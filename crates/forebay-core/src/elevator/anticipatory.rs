@@ -181,7 +181,7 @@ impl Anticipatory {
             }
         }
         if self.in_flight[kind] > 0 {
-            return None; // wait until the device is empty
+            return None; // wait until the device has completed all requests
         }
         self.begin_batch(now, 1 - kind);
         self.in_batch(now, queue)
@@ -247,7 +247,8 @@ impl Anticipatory {
             return false;
         }
         if process.in_flight > 0 {
-            return span > Nanos::ZERO; // wait for this answer first, then for the next request
+            // Wait for the answer to this request, and then for the next request.
+            return span > Nanos::ZERO;
         }
         let ends = process.idle_since() + span;
         if ends <= now {

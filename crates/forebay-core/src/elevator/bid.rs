@@ -409,7 +409,7 @@ impl Elevator for Bid {
 
     fn keep(&mut self, id: QueuedId, queue: &mut Queue) {
         queue[id].mark = SEALED;
-        // Make it the last request of the current flush.
+        // Put the merged request at the end of the current flush.
         self.sealed.insert(0, id);
     }
 

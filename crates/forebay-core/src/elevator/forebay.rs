@@ -230,7 +230,7 @@ impl Forebay {
         let began = self.bound_sweep?;
         let entries = self.sides.iter().flat_map(|side| side.sorted.as_slice());
         let entries = entries.filter(|(_, id)| queue[*id].added <= began);
-        // Upwards from the head, then on from the lowest offset.
+        // Sweep upwards from the head, then continue at the lowest offset.
         entries.min_by_key(|(offset, id)| (offset.wrapping_sub(self.head), *id)).map(|(_, id)| *id)
     }
 
@@ -254,7 +254,7 @@ impl Forebay {
             return false;
         }
         if trail.in_flight > 0 {
-            // Wait for this answer first, then for the next request.
+            // Wait for the answer to this request, and then for the next request.
             return self.config.wait > Nanos::ZERO;
         }
         let ends = trail.answered + pause.until.min(self.config.wait);

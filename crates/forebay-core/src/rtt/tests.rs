@@ -188,7 +188,7 @@ fn a_service_that_just_fits_is_admitted() {
     // second.
     assert_eq!(count(&[0, 0, 0, 0], 3, 1_000_000_000), 3);
     assert_eq!(count(&[0, 0, 0, 0], 3, 999_999_999), 2);
-    // The coarser rule of the source would admit only one request, whenever the other arrived.
+    // The coarser rule of the paper would always admit only one of the two requests.
     assert_eq!(count(&[0, 900_000_000], 1, 1_100_000_000), 2);
 }
 
@@ -230,7 +230,7 @@ fn thinned_arrivals_are_every_so_many_stretches_a_day_apart() {
     let mut gaps = Gaps::default();
     (0..6 * 512 + 7).for_each(|nth| gaps.push(Nanos(nth * 10)));
     let thin: Vec<u64> = gaps.thinned(3).times().map(|at| at.0).collect();
-    // Of seven stretches, the first, the fourth and the seventh are kept; the seventh is short.
+    // The first, the fourth and the seventh of seven stretches are kept. The seventh is short.
     let day = 86_400_000_000_000;
     let stretch = |from: u64, count: u64| (0..count).map(move |nth| from + nth * 10);
     let second = 2 * day + 511 * 10;

@@ -554,7 +554,7 @@ impl DeviceTime {
             self.measure_small();
         }
         let expected = self.expected.0.max(1) as f64;
-        // Limited, so that a device that stalls once does not make all I/Os expensive.
+        // Limit the cost, so that a device that stalls once does not make all I/Os expensive.
         let error = (self.busy.0 as f64 / expected - 1.0).min(1.0);
         for (class, left) in self.left.into_iter().enumerate() {
             let Some(cost) = self.costs[class] else { continue };

@@ -403,7 +403,8 @@ mod tests {
             (Pace::ONE, at, Moment::plain(at)),
             "what it needs is there"
         );
-        // Of 250 IOPS, 100 are needed for the fixed part, which leaves half of the 300.
+        // At 250 IOPS, the fixed part needs 100, so 150 are left: half of the 300 that are
+        // proportional to the pace.
         let at = serve(&mut follower, at, 250, 500, false);
         assert!((49.0..52.0).contains(&follower.pace.as_percent()), "{follower:?}");
         // The clock runs at half speed.
@@ -454,13 +455,13 @@ mod tests {
     fn a_few_requests_at_a_time_do_not_show_what_a_server_can_do() {
         let mut follower = Follower::new(FOLLOWING, Nanos::from_millis(10));
         let at = serve(&mut follower, Nanos::ZERO, 400, 400, false);
-        // One at a time instead of eight: these take as long as before, or less.
+        // Requests are sent one at a time instead of eight, and take as long as before or less.
         let at = serve_cautiously(&mut follower, at, 100, 1);
         assert_eq!(follower.pace, Pace::ONE, "{follower:?}");
-        // Each takes four times as long, so eight at a time would complete 200 a second.
+        // Each request takes four times as long, so eight at a time would complete 200 per second.
         let at = serve_cautiously(&mut follower, at, 25, 1);
         assert!((30.0..36.0).contains(&follower.pace.as_percent()), "{follower:?}");
-        // As many as before, at the former rate.
+        // Eight requests at a time are served at the original rate again.
         serve_cautiously(&mut follower, at, 400, 8);
         assert!(follower.pace.as_percent() > 98.0, "{follower:?}");
     }

@@ -240,7 +240,7 @@ mod tests {
         let whole = asked(&mut blocks, Op::Write, 0, 4096);
         assert_eq!(told(&whole), [(Op::Write, 0, 4096)]);
         done(&mut blocks, &whole[0]);
-        // Requests with partial blocks at both ends, at either end, and within one block.
+        // Requests that begin or end within a block, or both, or lie within one block.
         let cases = [
             (512, 12_288, vec![0, 12_288], 16_384),
             (0, 4608, vec![4096], 8192),

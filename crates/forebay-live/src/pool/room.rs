@@ -143,7 +143,7 @@ mod tests {
         places.iter().for_each(|place| room.give_back(*place, large));
         let held = |room: &Room| room.heap.values().map(Memory::len).sum::<usize>();
         assert_eq!((room.free_bytes, held(&room)), (FREE_BYTES_MAX, FREE_BYTES_MAX + 3 * ALIGN));
-        // Memory in use stays; the freed memory has another size.
+        // Memory in use is kept, so memory of another size is released.
         small.iter().for_each(|place| room.give_back(*place, 1));
         assert_eq!(held(&room), FREE_BYTES_MAX / 4 * 3 + 3 * ALIGN);
         assert_eq!((room.free_bytes, room.heap.len()), (held(&room), 6));

@@ -189,7 +189,7 @@ impl Control {
             hw_queues: 1,
             queue_depth: limits.queue_depth,
             io_buf_bytes_max: limits.request_bytes_max,
-            // Makes the driver choose a number.
+            // This value makes the driver choose a number.
             id: u32::MAX,
             flags: wanted,
             server_flags: mark.unwrap_or_default(),

@@ -24,7 +24,7 @@ fn ios_that_a_promise_depends_on_have_the_real_time_class() {
         return; // The kernel denies io_uring.
     };
     assert_eq!(uring.priority, promised_priority());
-    // Even if this process may not use the class.
+    // Test the priority even if this process may not use the real-time class.
     uring.priority = REAL_TIME;
     let buf = uring.pool.take(8192);
     let piece = |at| Piece { buf, at, len: 4096 };

@@ -79,7 +79,7 @@ fn assigned<'a>(text: &'a str, span: &Range<usize>) -> Option<(&'a str, &'a str)
     let (key, value) = text.get(begin..)?.lines().next()?.split_once('=')?;
     let key = key.trim();
     let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    // Without comments, if the span is that of the value.
+    // If the span is that of the value, use it, because it excludes comments.
     let exact = text.get(span.clone()).filter(|exact| value.contains(exact) && !exact.is_empty());
     is_key.then_some((key, exact.unwrap_or(value.trim())))
 }

@@ -277,7 +277,7 @@ fn other_options_are_refused_and_those_too_long_are_skipped() {
     ]));
     assert_eq!(outcome.unwrap(), agreed(0, false, false));
     assert_eq!(kinds(&heard[..3]), [reply::INVALID, reply::TOO_BIG, reply::TOO_BIG]);
-    // Even longer options end the handshake. A name that is too long ends it too, because
+    // Options that are even longer end the handshake. A name that is too long ends it too, because
     // EXPORT_NAME has no error reply.
     for (option, len) in [(99, SKIP_MAX + 1), (option::GO, u32::MAX), (1, OPTION_BYTES_MAX + 1)] {
         let mut says = fixed(&[said(option, b"")]);

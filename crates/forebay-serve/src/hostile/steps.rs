@@ -185,7 +185,7 @@ fn a_disk_that_hangs_is_reported_while_a_policy_switch_waits_for_it() {
     let mut counting = Counting { front, journal, pair: None };
     let seconds = |seconds| Nanos::from_secs(seconds);
     counting.started(seconds(1), &io);
-    // The promise of the request is broken, too.
+    // The request is covered by a promise, which is broken as well.
     assert!([2, 40, 80].iter().all(|at| !counting.stops(seconds(*at))));
     let said: Vec<String> = said.try_iter().collect();
     assert!(said[0].contains("disk has not answered for 39 s"), "{said:?}");
@@ -209,7 +209,7 @@ fn ios_belong_to_exports_and_those_of_a_policy_to_none() {
         let (key, ended) = ("trace_issued", Default::default());
         let to = Destination { path: &path, back: "", key, disks: &disks, says, ended };
         front.traces = Traces::new(None, Some(Issued::begin(to).unwrap()));
-        // The last connection, the server's own requests, and a policy's own I/Os.
+        // One request each of the last connection, of the server and of the policy.
         let last = Streams::ConnectionsOf(exports + 1).of(CLIENTS_MAX - 1, exports as usize - 1);
         for (id, stream) in [(1, last), (2, exports), (3, BACKGROUND)] {
             let (op, flags, len, at) = (Op::Read, Flags::NONE, 4096, Nanos(id));

@@ -93,7 +93,7 @@ mod tests {
         // A day of failures takes some 150 lines.
         let told = (100..86_400).filter_map(|at| limiter.event(&'c', seconds(at))).count();
         assert!((140..160).contains(&told), "{told}");
-        // After a pause, the event counts as new.
+        // After a long pause, the next event is reported immediately, like a first one.
         assert_eq!(limiter.event(&'c', seconds(90_000)).map(|_| ()), Some(()));
         assert_eq!(limiter.event(&'c', seconds(100_000)), Some(0));
         assert_eq!(limiter.event(&'c', seconds(100_009)), None);

@@ -98,7 +98,7 @@ impl Operator {
                 crash.trouble(gone(&self.fails[..1]));
                 Step::Rebuilding
             }
-            // The next I/O notices the failure.
+            // Wait until an I/O has noticed the failure.
             Step::Rebuilding if state.drives.iter().any(|it| !it.is_present) && is_whole => {
                 self.replace(0, self.fails[0]);
                 Step::Replacing

@@ -510,7 +510,7 @@ impl Crowd {
 #[test]
 fn a_crowd_does_not_hold_up_a_neighbor_at_the_defaults() {
     for device in ["st1000nm0011", "samsung-830"] {
-        // The last one is a shaper without promises; the server adds nothing above it.
+        // The last policy is a shaper without promises, so the server adds nothing above it.
         for policy in ["noop", "mq-deadline", "bfq", "promised:cmin=0:over=bfq"] {
             let mut back = Back::of("disk", On::Volume(Vec::new()));
             back.policy = policy.into();

@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn the_first_clauses_are_large() {
         let all = "This disk cannot keep up: it needs 445 s for requests that arrive in 393 s; 2 \
-                   of them would.";
+                   disks would suffice.";
         let (large, small) = super::large_and_small(all);
         assert_eq!(large, "This disk cannot keep up:");
         assert_eq!(format!("{large} {small}"), all);

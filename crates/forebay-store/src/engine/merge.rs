@@ -217,7 +217,8 @@ impl Engine {
         let ages = origin.ages;
         let is_oldest = self.is_oldest(&self.state.borrow(), ages.0);
         let from = done.as_ref().map_or_else(|| Key::from([]), |done| after(done));
-        // The other half is for records that are already buffered.
+        // Use only half of the memory for reading; the other half holds records that are already
+        // buffered.
         let ahead = self.config.merge_bytes / 2 / inputs.len().max(1) as u64;
         let mut streams: Vec<Ahead> =
             inputs.iter().map(|run| Ahead::new(self, run, &from, ahead)).collect();
@@ -314,7 +315,8 @@ impl Engine {
             if fit.is_empty() {
                 return Some(Err(OperationError::Full));
             }
-            // Filter by the longest free extent first, so that at least one disk always remains.
+            // Keep the disks with the longest free extents first, so that at least one disk always
+            // remains.
             let half = |fit: Vec<usize>, of: &dyn Fn(usize) -> u64| -> Vec<usize> {
                 let most = fit.iter().map(|disk| of(*disk)).max().unwrap_or(0);
                 fit.into_iter().filter(|disk| of(*disk) >= most / 2).collect()

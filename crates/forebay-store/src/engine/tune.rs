@@ -64,7 +64,7 @@ impl Gap {
             }
             return;
         };
-        // The first batch of a trial followed a different gap.
+        // Ignore the first batch of a trial, because it followed a different gap.
         if self.count == 1 {
             self.sum = Nanos::ZERO;
         }

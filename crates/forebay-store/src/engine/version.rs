@@ -260,7 +260,7 @@ impl Version {
             self.runs.iter().any(|run| run.ages != outer.ages && run.is_within(outer.ages))
         };
         let upto = |outer: &Run| Some((outer.ages, outer.parts.last()?.keys.upto.clone()?));
-        // A merge that has reached the last key is complete.
+        // A merge is complete once it has reached the last key.
         self.runs.iter().filter(is_begun).filter_map(move |outer| upto(outer))
     }
 }

@@ -109,11 +109,11 @@ fn predicted(predicted: &Predicted, rows: &[ArrangementRow]) -> String {
     let result = result.map(|row| format!(" (it came to {})", rate(row.throughput_mb_per_s)));
     let advice = match predicted.keeps_up() {
         true => "",
-        false => ": saturated, more disks help, and fewer or larger puts",
+        false => ": saturated; more disks, or fewer or larger puts, would help",
     };
     format!(
-        "Predicted from the first logs, one job per disk: {}{}; sorting a log takes {} logging \
-         periods of {:.0} available{advice}.",
+        "Predicted from the first logs, one job per disk: {}{}; sorting a log takes {} of {:.0} \
+         available logging periods{advice}.",
         rate(predicted.throughput_mb_per_s),
         result.unwrap_or_default(),
         significant(predicted.periods),

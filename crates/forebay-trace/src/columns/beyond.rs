@@ -29,8 +29,8 @@ impl ExtraFields {
         if self.named == 0 {
             return;
         }
-        // Nearly always, every row has as many fields as the header, so the total number of
-        // separators is known.
+        // Usually every row has as many fields as the header, so the total number of separators can
+        // be predicted.
         let usual = (self.named as u64 - 1) * lines;
         if memchr::memchr_iter(byte, text).count() as u64 != usual {
             self.look_closer(text, before, separator);

@@ -86,7 +86,8 @@ impl Blktrace {
             |source: usize| self.paths.get(source).map_or("".into(), |p| p.display().to_string());
         let sentence = |([copy, of], count): (&[usize; 2], &u64)| {
             format!(
-                "{}: {} {} also in {}, as if the file was copied: each counts once",
+                "{}: {} {} also in {}, as if one file was a copy of the other: each event is used \
+                 once",
                 path(*copy),
                 counted(*count, "event"),
                 verb(*count, "is", "are"),

@@ -92,7 +92,7 @@ impl Command {
     fn op(&self) -> Option<Op> {
         match self.operation {
             0x08 | 0x28 | 0x88 | 0xa8 => Some(Op::Read),
-            // The last three also verify what they wrote.
+            // The last three commands also verify what they wrote.
             0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae => Some(Op::Write),
             0x35 | 0x91 => Some(Op::Flush),
             _ => None,

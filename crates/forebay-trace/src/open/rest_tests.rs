@@ -23,7 +23,7 @@ fn rows_of_fiu_need_no_hash_and_their_names_may_have_several_words() {
             assert_eq!(notes.warnings, [""; 0], "{case}");
         }
     }
-    // A declared column of names, too.
+    // A declared column of names may contain spaces, too.
     let rows = "5 my job 8 512 R\n9 job 16 512 W\n";
     let (records, notes) =
         read_as("t", rows, Some("columns:at:ms,name,offset,len,op,sep=blank")).unwrap();
@@ -57,9 +57,9 @@ fn a_latency_at_the_end_of_a_file_without_a_newline_is_unknown() {
         assert!(only(&notes).ends_with("may be truncated, and is treated as unknown"), "{notes:?}");
         assert!(read(format!("{text}\n")).0.last().unwrap().latency.is_some());
     }
-    // If there was no latency, nothing was truncated.
+    // Without a latency in the last row, nothing was truncated.
     let (_, notes) = read(csv.strip_suffix('1').unwrap());
-    assert!(only(&notes).ends_with("is read unchanged"), "{notes:?}");
+    assert!(only(&notes).ends_with("is used as it is"), "{notes:?}");
 }
 
 #[test]

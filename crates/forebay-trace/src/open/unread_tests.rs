@@ -49,7 +49,7 @@ fn missing_times_in_the_first_rows_do_not_make_the_others_wild() {
             assert!(records.last().unwrap().at.0 <= 299 * S, "{case}");
         }
     }
-    // A recording that begins at 0 and then pauses.
+    // The recording begins at 0 and then pauses.
     for unit in ["s", "us"] {
         let (records, notes) = read(format!(
             "time_{unit},op,offset,len\n0,R,0,4096\n20000000,R,0,4096\n20000001,R,0,4096\n"

@@ -18,7 +18,7 @@ fn a_european_export_of_windows_is_read() {
     assert_eq!(row(1), (100_000_000, Op::Write, 0x1234_0000, 65_536, Some(Nanos(2_500_000))));
     assert_eq!(row(2), (200_000_000, Op::Flush, 0, 0, Some(Nanos(12_300))));
     assert!(notes.warnings[0].contains("\"Disk Service Time"), "{notes:?}");
-    // The same table in English, separated by commas.
+    // The table above as an English Windows exports it, separated by commas.
     let english = "IO Type,Process (Name),Init Time (s),Complete Time (s),Size (B),Min Offset,Disk\n\
                    Read,a,1.500000000,1.500250000,\"4,096\",0x0000000000200000,0\n\
                    Write,b,1.600000000,1.602500000,\"65,536\",0x0000000012340000,0\n\

@@ -175,7 +175,7 @@ impl Clock {
             self.run.first_ns = at_ns;
             self.oldest_ns = at_ns;
         }
-        // The subtraction turns a step back into a large step ahead.
+        // If time goes backwards, the subtraction wraps to a large number.
         if at_ns.wrapping_sub(self.last.at_ns) >= AHEAD_NS {
             at_ns = self.step(ArrivalRow { at_ns, latency }, volume, ahead);
         }

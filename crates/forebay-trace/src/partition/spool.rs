@@ -154,7 +154,7 @@ fn packed(r: &Record) -> [u8; RECORD_BYTES] {
     let mut bytes = [0; RECORD_BYTES];
     bytes[..8].copy_from_slice(&r.at.0.to_le_bytes());
     bytes[8..16].copy_from_slice(&r.offset.to_le_bytes());
-    // The maximum value stands for an unknown latency.
+    // An unknown latency is stored as the maximum value.
     bytes[16..24].copy_from_slice(&r.latency.unwrap_or(Nanos::MAX).0.to_le_bytes());
     bytes[24..28].copy_from_slice(&r.len.to_le_bytes());
     bytes[28..32].copy_from_slice(&r.stream.to_le_bytes());

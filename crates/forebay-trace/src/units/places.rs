@@ -114,7 +114,8 @@ impl Sample {
                  multiples of 4 KiB",
                 self.mean()
             ),
-            expected: "offsets that are multiples of 4 KiB, too: they may be in blocks of 4 KiB".into(),
+            expected: "offsets that are also multiples of 4 KiB: the column may count blocks of 4 \
+                KiB".into(),
             instead: Which::Places.instead(doubt, ":pages"),
         })
     }

@@ -121,7 +121,7 @@ fn offsets_in_blocks_of_4_kib_are_doubted() {
             let case = format!("{count}, {run}");
             let wrong = told("at:ms,offset:sectors,len,op", &text);
             let message = wrong.as_ref().map_or_else(Clone::clone, |notes| notes.join("; "));
-            assert!(message.contains("they may be in blocks of 4 KiB"), "{case}: {message}");
+            assert!(message.contains("the column may count blocks of 4 KiB"), "{case}: {message}");
             assert!(message.contains("--columns at:ms,offset:pages,len,op"), "{case}: {message}");
             assert!(wrong.is_ok() || run > 1, "{case}: {message}");
             assert!(wrong.is_err() || run < 8 || count < 50, "{case}: {message}");
@@ -251,7 +251,7 @@ fn large_requests_in_sectors_are_read() {
         let warned = told(columns, &requests(2000, sectors, &[1], every_ms)).unwrap();
         assert!(warned.len() == 1 && warned[0].contains("likely in bytes"), "{warned:?}");
     }
-    // A backup with a few short requests among the long ones.
+    // A backup sends a few short requests among the long ones.
     let text = requests(2000, 2048, &[1, 2, 4, 8], every_ms) + "99999,77,8,R\n";
     assert_eq!(told(columns, &text), Ok(vec![]));
     // Offsets within a file may be any number of bytes.

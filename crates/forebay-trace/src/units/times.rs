@@ -34,16 +34,18 @@ const FILETIME_EPOCH_S: f64 = 11_644_473_600.0;
 /// The number of requests per second on a volume that few machines reach, unless latencies show
 /// that they can.
 const BUSY_REQUESTS: f64 = 150_000.0;
-/// The same limit if latencies show that the machine can reach it.
+/// The number of requests per second on a volume that is implausible even if latencies show that
+/// the machine is fast.
 const VERY_BUSY_REQUESTS: f64 = 500_000.0;
 /// The limit without latencies, and the minimum number of requests, if times in ms have more than
 /// three decimals.
 const FINE_REQUESTS: f64 = 20_000.0;
 const FINE_LEAST: usize = 100;
-/// The same limit for outstanding requests, if there are latencies.
+/// The mean number of outstanding requests that is implausible if times in ms have more than three
+/// decimals and there are latencies.
 const FINE_OUTSTANDING: f64 = 64.0;
-/// From this number of requests per second on, a date that is a million times too early causes a
-/// note.
+/// If there are at least this many requests per second, a date that is a million times too early
+/// causes a note.
 const FAST_REQUESTS: f64 = 5_000.0;
 /// A number of outstanding requests that exceeds what queues can hold.
 const OUTSTANDING_MAX: f64 = 10_000.0;
@@ -221,9 +223,9 @@ impl Sample {
             expected: format!(
                 "at most {most:.0}, {}: the times may be in {}",
                 if is_fine {
-                    "as most machines send, with times of at most three decimals"
+                    "which few machines exceed if times have at most three decimals"
                 } else {
-                    "which few machines send"
+                    "which few machines exceed"
                 },
                 other.name
             ),

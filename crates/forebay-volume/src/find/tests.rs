@@ -138,12 +138,12 @@ fn too_few_drives_two_volumes_and_copies_are_refused() {
         "{few}"
     );
     assert!(few.contains("d1 has no Forebay label"), "{few}");
-    // The drives of one volume suffice, and those of the other are not its members.
+    // The drives of one volume are enough to open it, and the drives of the other are ignored.
     let all = [&one[..], &other].concat();
     let opened = status(&all).unwrap();
     assert_eq!((opened.others.len(), opened.missing()), (6, Vec::new()));
     holds_all(&all);
-    // Two complete volumes in any order, and a copy of a drive.
+    // Two complete volumes are refused in any order, and so is a copy of a drive.
     let third = tempfile::tempdir().unwrap();
     let both = said(&[&volume(third.path(), Level::RAID6)[..], &other].concat());
     assert!(both.contains("is a drive of volume") && both.contains("of one volume"), "{both}");

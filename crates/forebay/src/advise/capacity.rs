@@ -108,16 +108,16 @@ impl Enough {
         Ok(None)
     }
 
-    /// Formats the disks and the flash that would keep up, as in "2 of them, or 3 GiB of flash," or
-    /// "2 of them".
+    /// Formats the disks and the flash that would keep up, as in "2 disks, or 3 GiB of flash, would
+    /// suffice".
     pub(super) fn said(self) -> Option<String> {
-        let disks = self.disks.map(|disks| format!("{disks} of them"));
+        let disks = self.disks.map(|disks| crate::quantities::counted(u64::from(disks), "disk"));
         let flash = self
             .flash_bytes
             .map(|bytes| format!("{} of flash", crate::quantities::bytes(bytes as f64)));
         match (disks, flash) {
-            (Some(disks), Some(flash)) => Some(format!("{disks}, or {flash},")),
-            (disks, flash) => disks.or(flash),
+            (Some(disks), Some(flash)) => Some(format!("{disks}, or {flash}, would suffice")),
+            (disks, flash) => disks.or(flash).map(|one| format!("{one} would suffice")),
         }
     }
 }

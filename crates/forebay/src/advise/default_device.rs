@@ -79,7 +79,7 @@ pub fn default_device(
     Ok((drives.swap_remove(at), why))
 }
 
-/// How much of what a drive can do a trace demands.
+/// The load that a trace puts on a drive, relative to what the drive can serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Bearable,
@@ -151,7 +151,7 @@ fn smallest(input: &Input, drives: &[OpenDevice]) -> Result<(usize, &'static str
         let smaller = used.filter(|used| *used < at).map(|used| &drives[used].name);
         let remark = smaller.map_or(String::new(), |smaller| {
             format!(
-                "; a few distant requests may have determined this: without its long unused gaps, \
+                "; this choice may be due to a few distant requests: without its long unused gaps, \
                  the trace would fit on {smaller}"
             )
         });

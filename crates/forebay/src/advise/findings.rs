@@ -18,7 +18,7 @@ use crate::simulate::{Replay, RunResult, SERVE_ROUND_TRIP, Setup};
 use crate::throttling::Throttling;
 use crate::{Input, OpenDevice};
 
-/// From this utilization on, a device counts as nearly saturated, although it keeps up.
+/// At or above this utilization, a device counts as nearly saturated, although it keeps up.
 pub(super) const SATURATED_SHARE: f64 = 0.85;
 /// The length of a trace, in seconds, below which its load may be that of a single burst.
 pub(super) const SHORT_S: f64 = 30.0;
@@ -99,15 +99,15 @@ impl Case<'_> {
         let Some(run) = self.behind else { return String::new() };
         if run.figures.makespan_s <= self.span_s * (1.0 + BURST_SHARE) {
             return format!(
-                "In bursts this {} falls up to {} behind {} with requests as recorded, though it catches up. ",
+                "In bursts this {} falls up to {} behind the recorded arrivals {}, but catches up. ",
                 self.drive(),
                 millis(run.figures.longest_lag_ms),
                 under(&run.policy)
             );
         }
         format!(
-            "This {} cannot keep up with the recording: {} it falls up to {} behind with requests \
-             as recorded, and finishes after {} instead of {}. ",
+            "This {} cannot keep up with the recording: {} it falls up to {} behind the recorded \
+             arrivals and finishes after {} instead of {}. ",
             self.drive(),
             under(&run.policy),
             millis(run.figures.longest_lag_ms),
@@ -346,7 +346,7 @@ impl Case<'_> {
                 format!("Set {}: {}.", today.policy, self.falls(today))
             }
             Some(today) if today.policy == self.baseline.policy => format!(
-                "No scheduler of Linux is better here than {}; with {named} {}.",
+                "No Linux scheduler is better here than {}; with {named}, {}.",
                 today.policy,
                 self.falls(chosen)
             ),

@@ -229,8 +229,8 @@ impl Case<'_> {
                 vec![format!("Perhaps: {with}, but {}.", against.in_short)]
             }
             Some(_) => vec![
-                format!("In part: {with}{but}."),
-                format!("In part: {with}, but {}.", self.worse_names(run)),
+                format!("Partly: {with}{but}."),
+                format!("Partly: {with}, but {}.", self.worse_names(run)),
             ],
         })
     }
@@ -268,22 +268,20 @@ impl Case<'_> {
         }
         let (drive, needs_s) = (self.drive(), self.baseline.figures.makespan_s);
         let without = self.disturbance().filter(|one| one.p99_ms.is_none());
-        let without = without.map(|one| format!("without {} it", printable(&one.beside)));
+        let without =
+            without.map(|one| format!("without {} it would keep up", printable(&one.beside)));
         let enough = self.enough.and_then(|enough| enough.said()).or(without);
+        let would = enough.unwrap_or_else(|| "nothing that was tried keeps up".to_string());
         if needs_s > self.span_s * (1.0 + BURST_SHARE) {
-            let would = enough.map(|enough| format!("{enough} would"));
             return format!(
-                "This {drive} cannot keep up: it needs {} for requests that arrive in {}; {}.",
+                "This {drive} cannot keep up: it needs {} for requests that arrive in {}; {would}.",
                 seconds(needs_s),
                 seconds(self.span_s),
-                would.unwrap_or_else(|| "nothing that was tried keeps up".to_string())
             );
         }
-        let would = enough.map(|enough| format!("{enough} would not"));
         format!(
-            "In bursts this {drive} falls {} behind; {}.",
+            "In bursts this {drive} falls {} behind; {would}.",
             millis(behind.figures.longest_lag_ms),
-            would.unwrap_or_else(|| "nothing that was tried keeps up".to_string())
         )
     }
 
@@ -335,7 +333,7 @@ impl Case<'_> {
                 format!("Set {}: {change}{}.", run.policy, self.but(run))
             }
             Some(run) => format!(
-                "Set {}: {}. Served by Forebay, {} would do better.",
+                "Set {}: {}. `forebay serve` with {} would be better still.",
                 run.policy,
                 self.change(run, Latencies::Tails),
                 chosen.policy
@@ -443,7 +441,7 @@ impl Case<'_> {
                 let are = if self.input.has_streams_of_volumes() { "volumes" } else { "streams" };
                 match all == of_pair {
                     true => format!("{goes} {names}"),
-                    false => format!("{goes} {are}, {of_pair} between {names}"),
+                    false => format!("{goes} {are}; {names} alone account for {of_pair}"),
                 }
             }
             None if self.device.model.cylinders() > 0 => format!(

@@ -28,13 +28,14 @@ pub(super) fn page(advice: &Advice) -> Page {
         key_figures: key_figures(advice),
         ..Page::default()
     };
-    // The user asked for the array, so it comes first. The headline begins the sentence.
+    // The user asked about an array, so its section comes first. The headline is the beginning of
+    // its sentence.
     if let Some(redundancy) = &advice.redundancy {
         let said = Block::Text(redundancy.reason());
         let commands = Block::Commands(redundancy.commands.clone());
         page.add("Redundancy", Place::FirstScreen, vec![said, commands]);
     }
-    // Where nothing is to be done, the answer says so without the headline.
+    // If nothing needs to change, the answer says so and the headline is omitted.
     let has_news = advice.today.is_some() || advice.enough.is_some();
     let is_told = advice.redundancy.is_some() && has_news;
     let headline = is_told.then(|| Block::Text(advice.headline.clone()));
@@ -110,7 +111,7 @@ fn flash_named(advice: &Advice) -> Words {
     let cache = advice.remedies.iter().find(|one| one.kind == RemedyKind::Caching);
     match cache.and_then(|one| one.against.as_ref()) {
         _ if cache.is_some_and(|one| one.recommended) => Words::new(Tone::Good, "Flash helps"),
-        // The badge must not say anything else than the headline.
+        // The badge must agree with the headline.
         _ if advice.headline.starts_with("No: ") => Words::new(Tone::Calm, "Flash does not help"),
         _ if advice.headline.starts_with("Not in this ") => {
             Words::new(Tone::Calm, "Too short to tell")

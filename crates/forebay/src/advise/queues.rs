@@ -130,7 +130,7 @@ impl Trial<'_> {
         let shown = best.or(choice.nearest_other()).unwrap_or(today);
         let one = tried.iter().find(|one| one.run.result.policy == shown.policy);
         let held = format!(
-            "{} against {} with the queues as they ship: {}",
+            "{} against {} with default queue sizes: {}",
             shown.policy,
             today.policy,
             choice.against_baseline(shown),

@@ -206,8 +206,8 @@ pub(super) fn choose_flash(remedies: &mut [Remedy], is_worth: impl Fn(&Remedy, &
             }
             false => {
                 format!(
-                    " It would help too, but is not better than {better} with {flash} by a significant \
-                     tenth."
+                    " It would help too, but is not significantly better than {better} with \
+                     {flash} by a tenth."
                 )
             }
         };
@@ -251,7 +251,8 @@ mod tests {
         // more.
         let (recommended, reasons) = chosen((407.0, 435 << 20), (629.0, 4710 << 20));
         assert_eq!(recommended, [true, true, false]);
-        let why = " It would help too, but is not better than offloading with 435 MiB by a significant tenth.";
+        let why = " It would help too, but is not significantly better than offloading with 435 \
+            MiB by a tenth.";
         assert_eq!(reasons[2], why);
     }
 

@@ -52,7 +52,8 @@ pub struct Sizing {
     pub hit_share_full: f64,
     /// The share of block accesses that hit in a cache large enough for all blocks.
     pub hit_share_max: f64,
-    /// The same share in the first and in the last quarter of the requests.
+    /// The share of block accesses that hit in an unlimited cache, in the first and in the last
+    /// quarter of the requests.
     #[serde(skip)]
     pub(super) quarters: [f64; 2],
 }

@@ -469,8 +469,8 @@ mod tests {
         assert!(compared(&description, &run, "D").unwrap().contains("the median of its writes"));
     }
 
-    /// Regression test: 2 % of the requests decided, the fast reads, and the slow writes did not
-    /// count.
+    /// Regression test: the fast reads decided, although they were only 2 % of the requests and the
+    /// writes were slow.
     #[test]
     fn the_more_frequent_requests_decide() {
         let mut run = sample::advice().runs[0].clone();
@@ -485,7 +485,7 @@ mod tests {
             speed.figures(),
             "the median of its writes was 294 ms, compared with 20.0 ms here"
         );
-        // Reads that were 32 times as fast do not speak for twice as many writes.
+        // Reads were 32 times as fast, but there are twice as many writes, so the writes decide.
         description.reads = 3000;
         let speed = RecordedSpeed::of(&description, &run).unwrap();
         assert_eq!(speed.in_short(), "the recorded writes were 15 times slower");

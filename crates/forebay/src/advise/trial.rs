@@ -20,7 +20,7 @@ use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::Slices;
 use crate::{Error, Input, OpenDevice, Progress, Telling};
 
-/// From this share of writes to blocks that bypass a cache on, the answer mentions them.
+/// If at least this share of the writes to blocks bypasses a cache, the answer mentions it.
 pub(super) const PARTIAL_THAT_MATTERS: f64 = 0.02;
 
 /// The smallest size in MiB of a cache that is recommended.

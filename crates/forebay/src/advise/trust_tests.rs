@@ -42,7 +42,7 @@ fn the_line_says_how_far_the_model_is_off() {
     assert!(trust.said.starts_with(&off), "{off}: {}", trust.said);
 }
 
-/// Without it, a p50 of 48 s would seem to say something about the disk.
+/// Unless a backlog is mentioned, a p50 of 48 s would seem to be a property of the disk.
 #[test]
 fn the_first_sentence_names_a_backlog() {
     let device = open("st1000nm0011").unwrap();

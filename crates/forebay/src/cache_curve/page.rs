@@ -106,7 +106,7 @@ fn table(curve: &Curve, points: &[CurvePoint]) -> Table {
         Column::of("cache", Unit::Bytes),
         Column::of("blocks", Unit::Count),
         Column::of("LRU hit ratio", Unit::Share),
-        Column::of("of what can be found", Unit::Share),
+        Column::of("of possible hits", Unit::Share),
     ];
     if is_simulated {
         columns.push(Column::of("S3-FIFO hit ratio", Unit::Share));

@@ -255,7 +255,8 @@ mod tests {
         let wide = |deviation| Quantity { a_high: 25.0, ..quantity(deviation) };
         let check = |deviation| within("".into(), &wide(deviation), 0.1, true);
         assert!(!check(0.0).is_tested() && !check(1.4).is_tested());
-        // What exceeds even that bound is off in any case, and downwards the bound is narrow.
+        // A deviation above even the widened bound is a failure in any case, and the bound is not
+        // widened downwards.
         assert!(check(1.6).is_tested() && check(-0.1).is_tested());
         assert!(within("".into(), &quantity(0.0), 0.1, true).is_tested());
     }

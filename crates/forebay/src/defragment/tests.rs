@@ -40,7 +40,8 @@ fn a_gain_is_told_of_each_drive_and_replay_until_one_gains_nothing() {
     // The result on another drive equals that of a study on that drive.
     let studied = study(&input, beds[2].0, "noop", beds[2].1, &mut untold).unwrap();
     assert_eq!(studied.held_out.unwrap().total_after_s, effects[2].total_after_s);
-    // On flash nothing moves, so nothing is gained and the beds after it are not evaluated.
+    // On flash nothing moves, so nothing is gained, and the test beds after flash are not
+    // evaluated.
     let beds = [beds[0], (Bed::of(&flash), open_replay), beds[1]];
     let effects = elsewhere(&input, "noop", &beds, &mut untold).unwrap();
     assert_eq!(effects.iter().map(Effect::is_gain).collect::<Vec<_>>(), [true, false]);

@@ -12,8 +12,8 @@ const SAID_MAX: usize = 3;
 const BURST_TIMES: f64 = 5.0;
 /// The minimum number of seconds in the trace for a burst to be meaningful.
 const SECONDS_LEAST: u64 = 10;
-/// From this share of requests on that are sequential only within their stream, streams count as
-/// interrupting one another.
+/// If at least this share of requests is sequential only within the request's stream, streams count
+/// as interrupting one another.
 const INTERRUPTED_SHARE: f64 = 0.1;
 /// If a 99th percentile is at least this many times the median, it counts as a long tail.
 const TAIL_TIMES: f64 = 50.0;

@@ -192,7 +192,7 @@ fn or_flash(error: FitError, kind: Option<DriveKind>) -> Error {
 /// Adds to a note about an assumed rotational speed how to set it.
 fn with_option(note: &str) -> String {
     if note.ends_with("rpm is assumed") {
-        return format!("{note}; {} gives the true one", named("rpm"));
+        return format!("{note}; specify the true one with {}", named("rpm"));
     }
     note.to_string()
 }
@@ -247,8 +247,8 @@ fn fit_flash(
 
 /// Names of devices that are never disks: NVMe drives and memory cards.
 const FLASH_NAMES: [&str; 2] = ["/dev/nvme", "/dev/mmcblk"];
-/// Half a revolution at 15,000 rpm plus the shortest average seek, as a rate. A disk that is faster
-/// answers from its cache, or gains from depth.
+/// The rate at which each I/O takes half a revolution at 15,000 rpm plus the shortest average seek.
+/// A disk that is faster answers from its cache, or reorders requests at depth.
 const WITHOUT_GAIN_IOPS_MAX: f64 = 1e3 / 2.3;
 /// The smallest gain of a disk with a command queue, at any depth from 8 on.
 const GAIN_LEAST: f64 = 1.05;
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn a_note_on_an_assumed_speed_names_the_option() {
         let note = with_option("the sweep does not show the rotational speed: 5400 rpm is assumed");
-        assert!(note.contains("gives the true one"), "{note}");
+        assert!(note.contains("specify the true one with"), "{note}");
         assert_eq!(with_option("other"), "other");
     }
 }

@@ -63,9 +63,9 @@ forebay_ask::ask! {
     /// row by row.
     ///
     /// A trace is played from 20 positions of the platters. With simulated arrivals the results
-    /// hardly differ, because the replay locks to the platters after its first request: the spread
-    /// shows the effect of the unknown start, not the uncertainty of the distance. Compare the
-    /// distance with the one for redrawn rotation.
+    /// hardly differ, because each request after the first is issued a fixed time after a
+    /// completion: the spread shows the effect of the unknown start, not the uncertainty of the
+    /// distance. Compare the distance with the one for redrawn rotation.
     pub struct DeviceValidateAsk("device validate") {
         /// A bundled device or a device file
         device: DeviceInput [.positional()],

@@ -3,7 +3,7 @@
 //!
 //! A server of speed 1 takes `base + per KiB` for a request; a server of speed 2 takes half of
 //! that. The speed that a promise needs is the lowest one, in whole thousandths, at which some
-//! order answers the promised share of the requests in time. The remaining requests are put aside,
+//! order answers the promised share of the requests in time. The remaining requests are deferred,
 //! as in [`super::capacity`]. If the cost does not depend on the length, the two agree. This module
 //! covers `plan capacity`; the modules [`sla`] and [`consolidate`] cover those verbs.
 //!

@@ -85,7 +85,7 @@ pub struct DevicesRow {
     pub within_ms: f64,
     /// The promised share of requests.
     pub fraction: f64,
-    /// The constant-rate capacity that keeps the promise if the remaining requests are put aside;
+    /// The constant-rate capacity that keeps the promise if the remaining requests are deferred;
     /// `None` if no supported rate is enough.
     pub capacity_iops: Option<u64>,
     /// The smallest number of devices that holds the data; `None` if the device has no capacity

@@ -160,7 +160,7 @@ fn notes(found: &Retrodiction, compared: &[Compared]) -> Vec<String> {
         notes.push(format!("Quantiles of fewer than {REQUESTS_MIN} requests are not reliable."));
     }
     notes.push(format!(
-        "An error is the model's only if the trace was recorded on {} under {}.",
+        "Errors are due to the model only if the trace was recorded on {} under {}.",
         found.device, found.policy
     ));
     notes

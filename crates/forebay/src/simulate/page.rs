@@ -198,8 +198,9 @@ fn clients_that_wait(told: &PageInput<'_>) -> Option<String> {
     let has_others = exports.iter().any(Option::is_none);
     (is_open && has_others).then(|| {
         format!(
-            "Requests arrive as recorded. If clients of exports without a promise wait for answers, their latencies may be \
-             several times too long or too short; with {}, they wait.",
+            "Requests arrive as recorded. If clients of exports without a promise wait for \
+             answers, their latencies may be several times too long or too short; with {}, clients \
+             wait for answers.",
             named("replay=closed")
         )
     })
@@ -223,8 +224,10 @@ fn doubts(results: &[RunResult]) -> Vec<String> {
     let has_backlog = |run: &&RunResult| !tells_latencies(run);
     match results.iter().find(has_backlog).map(|run| run.replay) {
         Some(Replay::Open) => doubts.push(format!(
-            "The disk cannot keep up, so latencies would only measure its backlog and are left out. In open replay the \
-             backlog grows long, and long backlogs are easy to sort; with {}, requests wait for answers.",
+            "The disk cannot keep up, so latencies would only measure its backlog and are left \
+             out. In open replay its backlog grows so long that schedulers have far more requests \
+             to choose from than on a real system, and seeks become too short; with {}, requests \
+             wait for answers.",
             named("replay=dependent")
         )),
         Some(_) => doubts.push(

@@ -322,7 +322,10 @@ impl SimulateAsk {
         let mut named = named?.into_iter();
         let least_time = match least_time {
             Some(Ok(found)) => found?,
-            Some(Err(_)) => return Err(Error::Unfit("the shortest time: its thread ended".into())),
+            Some(Err(_)) => {
+                let what = "the shortest possible time was not computed: its thread ended early";
+                return Err(Error::Unfit(what.into()));
+            }
             None if self.least_time => LeastTime::of(input, bed, setup)?,
             None => None,
         };

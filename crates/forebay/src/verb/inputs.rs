@@ -370,12 +370,12 @@ impl Value for Replay {
         Choice { name: "open", about: "at their recorded times" },
         Choice {
             name: "closed",
-            about: "each at its recorded pause after the previous completion",
+            about: "each after its recorded pause since the previous completion",
         },
         Choice {
             name: "dependent",
-            about: "each at its recorded pause after the completion that its task may have waited \
-                for; write-back does not wait",
+            about: "each after its recorded pause since the completion that its task may have \
+                waited for; write-back does not wait",
         },
     ];
 

@@ -110,7 +110,7 @@ fn a_burst_in_a_calm_trace_is_told_as_a_burst() {
     let trace = traces.file("burst.csv", &text).display().to_string();
     let page = answered::<AdviseAsk>(&[("trace", &trace), ("device", "sata250")]).page;
     assert!(page.headline.starts_with("In bursts this disk falls "), "{}", page.headline);
-    assert!(page.headline.ends_with(" would not."), "{}", page.headline);
+    assert!(page.headline.ends_with(" would suffice."), "{}", page.headline);
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn sla_prices_a_promise_of_tiers_in_three_ways() {
             !everything.contains("with Miser") && !everything.contains(" 0 IOPS"),
             "{everything}"
         );
-        let none = "At 1 IOPS, none of the three ways keeps the promise. The best of them, one";
+        let none = "At 1 IOPS, none of the three methods keeps the promise. The best of them, one";
         assert_eq!(everything.contains(none), capacity == Some("1"), "{everything}");
         let tables = tables(&found.page);
         let mut rows = tables.iter().flat_map(|table| &table.rows);

@@ -66,7 +66,7 @@ pub(super) struct Spared {
     front: u64,
     to_zone_end: bool,
     slips: Vec<u64>,
-    /// For each slip, the first position in the order of data that comes after it.
+    /// For each slipped defect, the first position after it in the order of data.
     passed: Vec<u64>,
     remaps: Vec<(u64, u64)>,
     turns: bool,

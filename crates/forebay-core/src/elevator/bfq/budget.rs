@@ -197,7 +197,7 @@ impl BudgetMax {
             Ended::TooIdle if budget > 5 * least => budget - 4 * least,
             Ended::TooIdle => least,
             Ended::TimedOut => budget.saturating_mul(2).min(self.bytes),
-            // The queue could have used more.
+            // The queue used up its budget, so it could have used more.
             Ended::Exhausted => budget.saturating_mul(4).min(self.bytes),
             Ended::NoRequests => served.max(least),
             Ended::Preempted => budget,

@@ -36,7 +36,7 @@ proptest! {
     ) {
         let mut run = Run::new(Bfq::new(PLAIN), false);
         run.until = ms(3000.0);
-        // Fast enough that no queue is charged for time.
+        // The device is so fast that no queue is charged for time.
         run.service = ms(0.5);
         let arrivals = (0..8).map(|i| Request {
             len: lens[i as usize] * 4096,

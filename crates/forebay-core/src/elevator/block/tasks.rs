@@ -60,7 +60,7 @@ impl<E: Elevator> BlockLayer<E> {
             }
             self.gate.wake(count);
             let (before, mut has_submitted) = (self.gate.total(), false);
-            // The tasks run concurrently, so they take tags in turn.
+            // Woken tasks run concurrently, so they take tags in turn.
             while let Some(stream) = self.gate.next_awake() {
                 let (ran, stays) = self.run_task(now, stream, self.gate.total() + 1);
                 has_submitted |= ran;

@@ -48,7 +48,7 @@ fn an_unsplit_waiting_request_is_not_counted_until_admitted() {
     let limits = Limits { waiting: Waiting::Line, ..limits };
     let mut layer = BlockLayer::new(Noop::default(), limits);
     let preflush = Request { flags: Flags::PREFLUSH, ..write(3, 300, 10) };
-    // Separate bios: one is admitted and one waits. In addition, a flush followed by a write.
+    // Two bios that do not merge: one is admitted and one waits. Then a flush followed by a write.
     for request in [write(0, 0, 100), write(1, 100, 10), write(2, 200, 10), preflush] {
         layer.submit_bare(Nanos::ZERO, request);
     }
@@ -118,7 +118,7 @@ fn barriers_do_not_merge() {
     let fua = Request { flags: Flags::FUA, ..write(1, 10, 10) };
     let requests = [write(0, 0, 10), fua, write(2, 20, 10)];
     assert_eq!(lens(Limits::default(), &requests).len(), 3);
-    // Nor are they merged when an adjacent request grows.
+    // Writes with FUA are not merged when an adjacent request grows either.
     let requests = [write(0, 0, 10), Request { offset: 20, ..fua }, write(2, 10, 10)];
     assert_eq!(lens(Limits::default(), &requests), [(0, 20), (20, 10)]);
 }

@@ -212,7 +212,7 @@ prop_compose! {
     ) -> Vec<Request> {
         let mut at = Nanos::ZERO;
         requests.into_iter().zip(0..).map(|((gap, stream, far, near, pages, kind), id)| {
-            // Makes simultaneous arrivals as frequent as gaps.
+            // Simultaneous arrivals are as frequent as gaps.
             at += if gap % 3 == 0 { Nanos(gap) } else { Nanos::ZERO };
             let op = if kind < 3 { Op::Read } else { Op::Write };
             let flags = if kind == 4 { Flags::SYNC } else { Flags::NONE };

@@ -65,7 +65,7 @@ fn others_get_only_what_promises_leave_while_these_are_inside() {
             device.enter(ms(at), &small(2 + entered), None);
         }
     }
-    // The surplus of 20 ms plus half of 99 ms.
+    // The device accepts the surplus of 20 ms plus half of 99 ms.
     assert_eq!(entered, 6);
 }
 
@@ -229,11 +229,12 @@ fn the_owed_share_shrinks_slowly_near_one_that_was_too_low() {
         (device.owed - (before - device.paid_until(at))).0 / 100_000
     };
     late(&mut device, ms(0), 1);
-    // Of 10 ms, in tenths of a millisecond: 20 s are all bounds within which the share shrinks.
+    // How much of a debt of 10 ms is added, in tenths of a millisecond. The share shrinks for 20 s.
     assert_eq!([30, 10_030, 15_030].map(|at| write(&mut device, ms(at))), [100, 50, 25]);
     late(&mut device, ms(15_030), 2);
     late(&mut device, ms(15_060), 3);
-    // A quarter was too little, so the share shrinks quickly to five eighths, and then slowly.
+    // Owing a quarter was not enough, so the share shrinks quickly only to five eighths, and then
+    // slowly.
     let then = [15_090, 19_090, 23_090, 31_090, 63_090].map(|at| write(&mut device, ms(at)));
     assert_eq!(then, [100, 79, 62, 59, 49]);
 }
@@ -245,7 +246,7 @@ fn all_others_wait_for_what_promised_writes_defer() {
         device.enter(ms(0), &io(id, Op::Write, 4096), Some(ms(40)));
         device.leave(ms(0), id, WINDOW);
     }
-    // One of the three is less than the window, and the device is empty.
+    // One of the three writes takes less than the window, and the device is empty.
     for op in [Op::Read, Op::Write] {
         assert_eq!(device.room_at(ms(0), op, ms(10), WINDOW), ms(20), "{op:?}");
     }

@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn a_tenant_is_owed_its_rate_while_requests_wait() {
         let ms = Nanos::from_millis;
-        // Five units fit into the bound.
+        // Five requests at this rate fit into the latency bound.
         let rtt = Rtt::new(100, ms(50)).unwrap();
         let mut received = Received::default();
         let values = |received: &Received, now| {

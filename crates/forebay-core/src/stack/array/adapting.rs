@@ -161,7 +161,7 @@ impl Adapting {
 
     /// Records that clients have moved this many bytes.
     pub(super) fn moved(&mut self, bytes: u64) {
-        // Limit what accumulates, so that it is not spent all at once.
+        // Limit how much accumulates, so that it cannot be spent all at once.
         self.budget =
             (self.budget + self.percent.saturating_mul(bytes)).min(self.percent * BURST_BYTES);
     }
@@ -282,7 +282,7 @@ mod tests {
         // Each write adds 27 points, and the rule switches at about 100.
         assert!((0..3).all(|_| seen(Level::RAID6, 1).is_none()));
         assert_eq!(seen(Level::RAID6, 1), Some(Level::TRIPLE));
-        // The switch did not happen, so the rule starts again.
+        // Because the switch did not happen, the rule counts from the beginning again.
         assert!((0..3).all(|_| seen(Level::RAID6, 1).is_none()));
         assert_eq!(seen(Level::RAID6, 1), Some(Level::TRIPLE));
         assert_eq!(seen(Level::TRIPLE, 4), None);

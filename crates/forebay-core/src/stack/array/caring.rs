@@ -381,7 +381,7 @@ impl Array {
         let (leaving, staying): (Vec<usize>, Vec<usize>) =
             self.drives.present().partition(|lane| self.drives.is_leaving(*lane));
         let moving: u64 = leaving.into_iter().map(|lane| u64::from(self.named(lane))).sum();
-        // Moves that only balance the drives do not count as progress here.
+        // Count only repairs as progress, not moves that merely balance the drives.
         let repaired = if moving > 0 { self.rewritten() } else { self.counts.repaired_roles };
         let lacking = self.room.lacking + moving;
         Pass { lacking, repaired, room: staying.into_iter().map(room).sum() }
@@ -402,9 +402,9 @@ impl Array {
         let is_roomier = now_has.lacking > 0 && now_has.room > room;
         if is_roomier && !self.full.is_full() && self.care.due.is_none() {
             self.care.begin_again(now + ROOM_PAUSE);
-            // The free space of a busy volume rises and falls with each round. Only more space than
-            // ever before is a reason to try again; otherwise, a drive that is gone for good would
-            // cause endless attempts.
+            // The free space of a busy volume rises and falls with each round. Try again only if
+            // there is more free space than ever before; otherwise, a drive that is gone for good
+            // would cause endless attempts.
             self.care.gave_up = Some(room.max(now_has.room));
         }
     }

@@ -174,7 +174,7 @@ impl Array {
     }
 
     pub(super) fn flushed(&mut self, lane: usize, outcome: Outcome, plan: &mut Plan<'_>) {
-        // Everything on a drive that disappeared was suspected already.
+        // If the drive disappeared, everything on it has been marked as suspect already.
         if let Err(fault) = outcome
             && self.drives.present().any(|it| it == lane)
         {
@@ -291,7 +291,7 @@ impl Array {
             // bytes.
             round.refused = lanes;
         }
-        // The other drives were tried, too.
+        // All other drives have been tried, too, and some refuse the records for lack of space.
         if tries > TRIES_MAX && !full.is_empty() {
             return self.await_room_for_records(plan);
         }
@@ -411,7 +411,7 @@ mod tests {
         for unit in 0..12 {
             let flags = if unit % 3 == 0 { Flags::FUA } else { Flags::NONE };
             bench.ask(Op::Write, flags, 0, 4 * unit, 4);
-            // A read between two writes keeps them apart.
+            // Two writes with a read between them are not combined.
             bench.ask(Op::Read, Flags::NONE, 1, 4 * unit, 4);
             bench.ask(Op::Write, Flags::NONE, 1, 4 * unit, 4);
             bench.ask([Op::Flush, Op::Open][unit as usize % 2], Flags::NONE, 2, 0, 0);

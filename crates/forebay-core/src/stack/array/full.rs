@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(bench.answers.get(&flush), None);
         pass(&mut bench, Nanos::from_millis(1000) + PAUSE, full_of_records);
         assert_eq!(bench.answers[&flush], Err(Fault::Full));
-        // Data are still written, so new writes are answered.
+        // Drives still accept writes, so new writes are answered.
         let id = bench.ask(Op::Write, Flags::NONE, 0, 4, 4);
         bench.end_all(full_of_records);
         assert_eq!(bench.answers[&id], Ok(()));

@@ -181,8 +181,8 @@ impl Geometry {
         self.units.div_ceil(self.units_a_page()).max(1)
     }
 
-    /// Returns the same sizes with `units` units, or `None` if these are fewer than now, or if the
-    /// ring has no space for the records of their pages and two rounds more.
+    /// Returns these sizes with `units` units. Returns `None` if that is fewer units than now, or
+    /// if the ring has no space for the records of their pages and two rounds more.
     pub(super) fn grown(&self, units: u64) -> Option<Geometry> {
         let grown = Geometry { units, ..*self };
         let has_room = grown.pages() + 2 * ROUND_MAX <= self.ring;
@@ -345,7 +345,8 @@ mod tests {
                     let all = Geometry::sparing(sizes(), Level::RAID6, &drives, spares).unwrap();
                     assert_eq!((all.lanes, all.spares(Level::RAID6)), (lanes, spares), "{all:?}");
                     assert!(all.units < before && all.lane_bytes() <= bytes);
-                    // Without this many drives, all units still fit, leaving the spare cells.
+                    // Even if this many drives fail, all units still fit, and the spare cells stay
+                    // free.
                     let left = u64::from(lanes - spares);
                     let bare = u64::from(bare_cells(all.cells));
                     assert!(all.units * 6 <= left * bare && all.units * 6 > (left - 1) * bare);

@@ -65,7 +65,7 @@ mod tests {
         let cells: Vec<u32> = (0..6).map(|lane| now.drives.cells(lane)).collect();
         let of_all = now.drive_limit().unwrap();
         assert_eq!(of_all.drives.len(), 6);
-        // One drive keeps its size, or two drives do.
+        // All drives become four times as large, except one or two that keep their size.
         let larger: Vec<u32> = cells.iter().map(|cells| 4 * cells).collect();
         let with = |small: &[usize]| {
             let cells = (0..6).map(|at| if small.contains(&at) { cells[at] } else { larger[at] });

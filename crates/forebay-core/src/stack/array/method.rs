@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn lost_roles_are_reconstructed_from_the_others() {
-        // Chunk 0 and Q are lost.
+        // The unit has lost chunk 0 and the parity Q.
         let two = view(Level::RAID6, 0b01_1110);
         assert_eq!(two.to_read(0b0010).unwrap().reads, 0b0010);
         assert_eq!(two.to_read(0b0001).unwrap().reads, 0b01_1110);

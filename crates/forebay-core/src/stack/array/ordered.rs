@@ -76,7 +76,7 @@ impl Array {
 
     /// Moves roles until all drives are about equally full, and then increases the capacity.
     fn grow(&mut self) {
-        // The kind matters only for new drives that are found when the array is opened.
+        // Any kind will do, because it matters only for new drives found when the array is opened.
         self.care.grows = Some(DriveKind::default());
         self.prepare_growth();
     }

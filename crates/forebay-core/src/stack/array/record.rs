@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(Label::decode(&bytes[..64], 0), Err(LabelError::Damaged));
         assert_eq!(Label::decode(&bytes[..16], 0), Err(LabelError::Absent));
         let (absent, damaged) = (LabelError::Absent, LabelError::Damaged);
-        // Numbers out of range, and older and newer versions.
+        // Records with numbers out of range, and of older and newer versions.
         for (at, value, expected) in [
             (88, 0u8, damaged),
             (88, 255, damaged),
@@ -337,7 +337,7 @@ mod tests {
             bytes[at] = before;
         }
         assert_eq!(Label::decode(&bytes, 0), Ok(label()));
-        // More cells than a drive can have.
+        // The record claims more cells than a drive can have.
         let large = Geometry { units: 1 << 40, ..geometry() };
         let large = Geometry::new(large, Level::RAID6, 0);
         assert_eq!(large, None);

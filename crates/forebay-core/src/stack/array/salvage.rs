@@ -207,7 +207,7 @@ impl Array {
                 self.finish(key, Err(Fault::Media), plan);
             }
             Doing::Write if is_any_lost => self.write_beside(key, plan),
-            // The unit stays as it is.
+            // The unit keeps its state.
             Doing::Switch(..) | Doing::Move { .. } if is_any_lost => {
                 self.finish(key, Ok(()), plan);
             }
@@ -260,7 +260,7 @@ impl Array {
             return salvage.summary(level, writes, chunks, &self.geometry);
         }
         match job.doing {
-            // The write did not need any other data.
+            // The write needed no data except its own.
             Doing::Write if level.parities() == 0 => job.old.lost.without(writes),
             Doing::Write if job.method == Method::Modify => job.old.lost,
             Doing::Move { .. } => job.old.lost,

@@ -80,7 +80,7 @@ impl Array {
         let suspect = Suspect { number: self.drives.number(lane), is_gone };
         let chunks = self.chunks();
         let mut is_lost = false;
-        // By unit and place: whether any state needs the place.
+        // Maps (unit, place) to whether any state of the unit needs this place.
         let mut doubtful = BTreeMap::new();
         for (at, unit) in self.round.iter().chain(&self.changed) {
             let Some(level) = unit.level else { continue };

@@ -125,7 +125,7 @@ impl Array {
         match has_room {
             true => {}
             false if waits => return self.stall(key, plan),
-            // The unit stays as it is.
+            // The unit keeps its state.
             false => return self.finish(key, Ok(()), plan),
         }
         let loses = each(writes).any(|role| new.places[role].is_lost());

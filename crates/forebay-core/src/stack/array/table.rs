@@ -135,7 +135,7 @@ mod tests {
         let later = |number: u64| (number == 42).then(|| unit(Level::TRIPLE, 4242));
         let mut bytes = [0; PAGE as usize];
         for page in 0..geometry.pages() {
-            // One unit is newer than in the table.
+            // Unit 42 has a newer state than the table.
             from.write_page(page, later, &mut bytes);
             to.read_page(page, &bytes, |number| number != 44);
         }

@@ -270,7 +270,7 @@ impl Array {
                 }
             }
             let room = again && self.allot(number, &mut new, level, failed).is_some();
-            // Later writes to these cells may succeed.
+            // Free the cells whose writes failed, because later writes to them may succeed.
             refused.into_iter().filter(|it| !old.names(*it)).for_each(|it| self.drives.give(it));
             let job = &mut self.jobs[key as usize];
             (job.new, job.writes) = (new, failed);

@@ -66,7 +66,7 @@ fn dirty_blocks_go_to_the_disk_when_they_are_evicted() {
         [(FLASH, Op::Read, 0, 1), (FLASH, Op::Write, 1, 1), (DISK, Op::Write, 7, 1)]
     );
     assert_eq!(cached.figures().blocks_destaged, 1);
-    // The place of block 7 is free again and used next.
+    // The place of block 7 has been freed and is used next.
     assert_eq!(ios(&mut cached, blocks(0, Op::Write, 9, 1))[1], (FLASH, Op::Write, 0, 1));
 }
 
@@ -285,8 +285,8 @@ fn a_failed_write_back_is_retried_when_a_place_is_needed() {
             }
         }
         assert_eq!(cached.figures().blocks_past, 0);
-        // There is no place for a new block. The oldest of the blocks that stayed is tried again,
-        // one at a time.
+        // There is no place for a new block, so the oldest of the remaining blocks are written back
+        // again, one at a time.
         let past = asked(&mut cached, blocks(0, Op::Write, 99, 1));
         let (places, lanes): (Vec<u64>, Vec<Lane>) =
             past.iter().map(|io| (io.offset / BLOCK, io.lane)).unzip();

@@ -360,7 +360,7 @@ mod tests {
             torn(5, 6, false),
         ];
         assert!(!lost.into_iter().any(|found| first(found) || later(found)));
-        // Zeros in the place of a record, or a record that a later one had replaced.
+        // In the place of a record are zeros, or a record that a later one had replaced.
         let lost = [RingContent::Blank, torn(5, next, true), torn(5, 5, false), torn(5, 5, true)];
         assert!(!lost.into_iter().any(later));
         assert!(!is_unfinished(RingContent::Record(5), 5 + 2 * RING, RING));

@@ -85,7 +85,7 @@ impl Slots {
         if here != 0 {
             return Some(word as u64 * 64 + u64::from(here.trailing_zeros()));
         }
-        // Search the words after this one.
+        // Search the following words of the bitmap.
         let mask = (u64::MAX << (word % 64)) << 1;
         for (index, &full) in self.full.iter().enumerate().skip(word / 64) {
             let open = !full & if index == word / 64 { mask } else { u64::MAX };

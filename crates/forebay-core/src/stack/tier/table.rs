@@ -436,7 +436,7 @@ mod tests {
     fn ranges_are_split_between_disk_and_flash() {
         let mut table = Table::new(4 * BLOCK);
         assert_eq!(split(&table, 0, 100), [(0, 100, None)]);
-        // The second half of block 10 and the first sector of block 11.
+        // The request covers the second half of block 10 and the first sector of block 11.
         assert!(write(&mut table, 10 * BLOCK + 2048, 2048 + 512));
         let cut = split(&table, 10 * BLOCK, 2 * BLOCK as u32);
         assert_eq!(

@@ -239,7 +239,7 @@ fn a_small_sweep_is_fitted_and_open_parameters_are_reported() {
     let read = crate::read(std::path::Path::new("fitted.toml"), &text).unwrap();
     let range = read.catch_margin_range().unwrap().map(|margin| margin.as_millis_f64());
     assert!((range[0] - 2.778).abs() < 0.001 && (range[1] - 5.0).abs() < 0.001, "{range:?}");
-    // Only writes, at a rate that requires a write cache.
+    // The sweep contains only writes, at a rate that requires a write cache.
     let fit = super::fit(&[row(Op::Write, 1, 150.0)], unknown).unwrap();
     assert!(
         fit.figures.places > 1 && fit.notes.iter().any(|note| note.contains("no random reads"))

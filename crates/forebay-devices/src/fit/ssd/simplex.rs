@@ -61,7 +61,7 @@ mod tests {
         let valley = |x: &[f64; 2]| (1.0 - x[0]).powi(2) + 100.0 * (x[1] - x[0] * x[0]).powi(2);
         let (cost, at) = minimize([-1.2, 1.0], 0.3, 300, |x, _| valley(x));
         assert!(cost < 1e-9 && (at[0] - 1.0).abs() < 1e-3, "{cost} at {at:?}");
-        // What a value is beyond the limit does not matter.
+        // Above the limit, the value of the function does not matter.
         let cut = |x: &[f64; 2], limit| if valley(x) < limit { valley(x) } else { f64::INFINITY };
         for steps in [3, 40, 300] {
             let exact = minimize([-1.2, 1.0], 0.3, steps, |x, _| valley(x));

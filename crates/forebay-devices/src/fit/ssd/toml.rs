@@ -133,7 +133,7 @@ impl SsdFit {
             let us = |time: forebay_core::Nanos| us(time.0 as f64 / 1e3);
             (us(side.host.gap), us(side.host.wake))
         };
-        let gap = "fitted: between a completion and the next I/O";
+        let gap = "fitted: the pause between a completion and the next I/O";
         let wake = "fitted: the additional delay at depth 1, where the host sleeps";
         let (of_reads, of_writes) = (pause(&self.reads), self.writes.as_ref().map(pause));
         let mut lines: Vec<Line> =

@@ -414,7 +414,7 @@ fn rows_with(mode: &str, options: &str) -> (usize, String) {
     let good = side(8e3, 120.0, 150.0, 300.0);
     let (read, write) = if mode.contains("write") { (none(), good) } else { (good, none()) };
     let options = format!(r#""rw": "{mode}", "bs": "4k"{options}"#);
-    // A second job, so that there are results in any case.
+    // A second job ensures that there are results in any case.
     let beside = job(
         "beside",
         1,

@@ -93,8 +93,8 @@ impl Placer {
         DrawnPlace { address, len, from: None, area: trail.area, stream, stays: false }
     }
 
-    /// Returns the part of a stretch between two addresses that may still get requests, or such a
-    /// stretch elsewhere. If no volume has gaps, returns the addresses unchanged.
+    /// Draws a stretch that may still get requests: within the two addresses if possible, and
+    /// elsewhere otherwise. If no volume has gaps, returns the addresses unchanged.
     fn open(&self, begin: u64, end: u64, dice: &mut RandomSource) -> (u64, u64) {
         if self.left_of_piece.is_empty() {
             return (begin, end);

@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn events_of_a_copied_file_are_returned_once() {
-        // The second list repeats an event, which is not a copy.
+        // An event that occurs twice in one list is not a copy.
         let list = vec![(1, 1), (2, 2), (2, 2), (9, 3)];
         let other = vec![(1, 0), (3, 3)];
         let all = [(1, 0), (1, 1), (2, 2), (2, 2), (3, 3), (9, 3)];

@@ -524,7 +524,8 @@ impl Tally {
         }
         if self.issued_again > 0 {
             sentences.push(format!(
-                "{} {} issued again before {} completed, as when a driver is busy: each counts once",
+                "{} {} issued again before {} completed, as when a driver is busy: each request \
+                 counts once",
                 counted(self.issued_again, "request"),
                 verb(self.issued_again, "was", "were"),
                 verb(self.issued_again, "it", "they")

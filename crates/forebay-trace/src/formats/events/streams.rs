@@ -35,7 +35,7 @@ impl Streams {
     /// Sets the name that a thread has from now on.
     pub(crate) fn name(&mut self, pid: u32, name: &str, dictionary: &mut Dictionary) {
         let known = self.threads.get(&pid).map_or("", |thread| &thread.name);
-        // Two copies are needed: one for the thread, and one for its streams.
+        // Two copies of the name are stored: one for the thread, and one for its streams.
         let mut has_room = || (0..2).all(|_| self.room.take("name", name.as_bytes()).is_ok());
         if name.is_empty() || known == name || !has_room() {
             return;

@@ -55,8 +55,8 @@ pub(super) fn number_of(word: &[u8]) -> &[u8] {
     word.split(|&byte| byte == b'<').next().unwrap_or_default()
 }
 
-/// Returns the path of a descriptor if `strace -y` printed it, which is empty if it is not a
-/// regular file.
+/// Returns the path of a descriptor if `strace -y` printed it. The path is empty if the descriptor
+/// is not a regular file.
 fn path_of(word: &[u8]) -> Option<&[u8]> {
     let inside = word.get(memchr::memchr(b'<', word)? + 1..)?;
     let inside = inside.strip_suffix(b">").unwrap_or(inside);

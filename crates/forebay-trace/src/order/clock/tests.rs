@@ -146,9 +146,9 @@ fn late_rows_at_the_end_are_not_wild() {
 #[test]
 fn rows_that_changed_places_a_little_are_no_steps() {
     let quiet: [&[(u64, Option<u64>)]; 4] = [
-        // Rows in the order of completions.
+        // The rows are in the order of completions.
         &[(9 * S, Some(S)), (2 * S, Some(8 * S)), (9 * S + 1, Some(S))],
-        // A clock that counts whole seconds.
+        // The clock counts whole seconds.
         &[(9 * S, None), (7 * S, None), (8 * S, None)],
         &[(9 * S + 5, None), (9 * S - 600_000_000, None), (9 * S, None)],
         &[(0, None), (400 * 3600 * S, None), (800 * 3600 * S, None)],
@@ -157,7 +157,7 @@ fn rows_that_changed_places_a_little_are_no_steps() {
         let (_, said) = clock(Clock::default(), rows.iter().copied());
         assert!(said.is_empty(), "{said:?}");
     }
-    // There are many steps, with some time between them.
+    // The clock steps many times, with some time in between.
     let (_, said) = run((0..100_000).map(|n| n / 500 * 3 * S + n % 500 * S / 50 + 3));
     assert!(said[0].contains("goes back 199 times") && !said[0].contains("split_runs"), "{said:?}");
 }
@@ -271,7 +271,7 @@ fn a_clock_that_is_set_back_a_little_is_told_if_rows_are_in_order() {
         for latency in [None, Some(100_000)] {
             let row = |n: u64| {
                 let back = if n < 1500 { 0 } else { back_ms * 1_000_000 };
-                // Some rows change places with the next one.
+                // Some rows are swapped with the next one.
                 let n = if n % 10 / 2 == 2 { n ^ 1 } else { n };
                 (5000 * S + n * 5_000_001 / if back_ms == 50 { 5 } else { 1 } - back, latency)
             };
@@ -295,11 +295,11 @@ fn small_disorder_is_no_step() {
             }
         }
     }
-    // The buffers of two CPUs, written in turn.
+    // The buffers of two CPUs are written in turn.
     let chunk = |chunk: u64| (0..100).map(move |n| chunk / 2 * S / 10 + n * S / 1000 + chunk % 2);
     let (_, said) = run((0..200).flat_map(chunk));
     assert!(said.is_empty(), "{said:?}");
-    // A few requests that waited together.
+    // A few requests waited at the same time.
     let waited = (0..1000).chain(1006..1106).chain(1000..1006).chain(1106..3000);
     let (_, said) = run(waited.map(|n| S + n * S / 1000));
     assert!(said.is_empty(), "{said:?}");

@@ -66,7 +66,9 @@ impl fmt::Display for PassedOver {
             PassedOver::KernelOnly => {
                 to.write_str("works only within the kernel, because it schedules per process")
             }
-            PassedOver::Yardstick => to.write_str("isolates the effect of a longer queue"),
+            PassedOver::Yardstick => {
+                to.write_str("serves only to isolate the effect of a longer queue")
+            }
             PassedOver::FallsBehind => to.write_str("the device falls behind with it"),
             PassedOver::NeedsServer => to.write_str("a server is too slow for flash"),
             PassedOver::Disputed => to.write_str("not better under the other replay"),
@@ -151,7 +153,7 @@ impl<'a> Reason<'a> {
                 )
             }
             Reason::Other(PassedOver::Yardstick) => {
-                format!("{policies} {shows} the effect of a longer queue")
+                format!("{policies} {shows} only the effect of a longer queue")
             }
             Reason::Other(PassedOver::FallsBehind) => {
                 format!("the device falls behind with {policies}")

@@ -88,7 +88,7 @@ impl Case<'_> {
         let floor = match self.device.model {
             DeviceModel::Drive(_) => String::new(),
             _ => format!(
-                " Moving the bytes alone takes {} at media rate.",
+                " Transferring the data alone takes {} at media rate.",
                 seconds(figures.transfer_bound_s)
             ),
         };
@@ -192,8 +192,8 @@ impl Case<'_> {
             false => "",
         };
         Some(format!(
-            "While requests wait, positioning takes {}, {} of it to switch between streams, at the greatest cost \
-             between {} and {}.{of_volumes}",
+            "While requests wait, positioning takes {}, {} of it to switch between streams; the \
+             most expensive switches are those between {} and {}.{of_volumes}",
             seconds(moving),
             percent(between),
             printable(&pair.stream_a),

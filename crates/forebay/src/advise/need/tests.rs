@@ -69,7 +69,7 @@ fn a_mostly_idle_disk_needs_flash_only_for_long_tails() {
         (Case { recorded_ms: Some([10.5, 30.0]), ..slow }, idle),
         (Case { recorded_ms: Some([10.5, 80.0]), ..slow }, ""),
         (Case { recorded_ms: Some([80.0, 30.0]), ..slow }, idle),
-        // Too few requests for a purchase.
+        // There are too few requests to recommend a purchase.
         (
             Case { requests: [125, 225], ..slow },
             "the disk is mostly idle, and the trace has only 350 requests",
@@ -80,7 +80,7 @@ fn a_mostly_idle_disk_needs_flash_only_for_long_tails() {
         // A busy disk needs whatever helps.
         (Case { busy_s: 60.0, ..IDLE }, ""),
         (Case { busy_s: 60.0, requests: [200, 0], ..IDLE }, ""),
-        // But a model that is far slower than the recording says nothing about it.
+        // A model that is far slower than the recording says nothing about the recorded disk.
         (
             Case { busy_s: 60.0, recorded_ms: Some([12.0, 0.05]), ..IDLE },
             "the recorded write p99 was 50.0 µs, not 600 µs",
@@ -125,17 +125,19 @@ fn a_stream_without_its_neighbor_has_to_gain_a_fifth_of_a_long_tail() {
         // On a mostly idle disk, only long tails count.
         (IDLE, (48.0, 12.0), false),
         (IDLE, (51.0, 12.0), true),
-        // Unless the recorded requests were answered quickly.
+        // If the recorded requests were answered quickly, even long tails of the model do not
+        // count.
         (Case { recorded_ms: Some([11.0, 0.5]), ..IDLE }, (51.0, 12.0), false),
         (Case { recorded_ms: Some([80.0, 0.5]), ..IDLE }, (51.0, 12.0), true),
         (Case { span_s: 4.5, ..busy }, (51.0, 12.0), false),
-        // A model that is far slower than the recording says nothing about it.
+        // A model that is far slower than the recording says nothing about the recorded disk.
         (Case { recorded_ms: Some([1.0, 0.5]), ..busy }, (51.0, 12.0), false),
     ] {
         let (was_ms, is_ms) = falls_ms;
         assert_eq!(need(case).is_met_by_stream(true, was_ms, is_ms), is_met, "{falls_ms:?}");
     }
-    // Writes that were answered slowly leave it open whether those of the stream were.
+    // Other writes were recorded as slow, so the stream's writes may have been slow as well; reads
+    // were fast.
     let slow_writes = need(Case { recorded_ms: Some([11.0, 90.0]), ..IDLE });
     assert!(slow_writes.is_met_by_stream(false, 51.0, 12.0));
     assert!(!slow_writes.is_met_by_stream(true, 51.0, 12.0));

@@ -76,7 +76,7 @@ fn flash_use(advice: &Advice, remedy: &Remedy) -> String {
     if let Some(saved) = saved_time(remedy, full_bytes.is_some()) {
         said += &format!(" saves {} of {}{}", seconds(saved.time_s), advice.total_is, saved.per);
     }
-    // A larger cache still takes longer bursts of writes.
+    // A larger cache still absorbs longer bursts of writes.
     let only_reads = written_share(remedy).is_some_and(|share| share < WRITTEN_THAT_MATTERS);
     if let Some(full) = full_bytes.filter(|_| advice.is_flash_size_named && only_reads) {
         said += &format!("; sizes above {} do not increase the hits", bytes(full as f64));

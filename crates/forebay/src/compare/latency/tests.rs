@@ -307,7 +307,8 @@ fn another_mix_of_reads_and_writes_is_not_called_slower_without_the_reason() {
     assert_eq!((found.change, found.mix_of), (LatencyChange::Slower, None), "{}", found.text);
 }
 
-/// A change in opposite directions within the reads is told as theirs.
+/// If the tail and the median of reads change in opposite directions, the text says that it is
+/// about reads.
 #[test]
 fn a_longer_tail_with_a_shorter_median_names_both_and_the_operation() {
     let a = recording(1);

@@ -437,7 +437,7 @@ impl Words<'_> {
                 let (group, limit) = (plain(&tenant.need.client), back.limit_iops(tenant));
                 text += &format!("# /sys/fs/cgroup/{group}/io.weight\ndefault {weight}\n");
                 text += &format!(
-                    "# /sys/fs/cgroup/{group}/io.max, of the device that all of {} is\nMAJ:MIN riops={limit} wiops={limit}\n",
+                    "# /sys/fs/cgroup/{group}/io.max, for the device that consists of all drives of {}\nMAJ:MIN riops={limit} wiops={limit}\n",
                     back.name
                 );
             }

@@ -80,13 +80,12 @@ pub(super) fn page(answer: &Answer, written: Option<String>) -> Page {
 
 const HOW: &str = "Every drive is simulated in every layout, from the smallest number on, until \
                    the promise to each client is kept and the drives have the headroom, so no \
-                   smaller number is enough. Data is striped over all sets of drives in stripes \
-                   of 1 MiB, and spread over the whole of each drive. Requests arrive as \
-                   recorded, but faster by the growth. IOPS alone: the rate of a server of \
-                   constant rate that keeps the promise and puts the other requests aside. Lost a \
-                   year: drives fail, sectors become unreadable, and both are repaired, at the \
-                   given rates and independently of each other (NOMDL, Greenan, Plank and Wylie \
-                   2010).";
+                   smaller number is enough. Data is striped over all sets of drives in stripes of \
+                   1 MiB, and spread over the whole of each drive. Requests arrive as recorded, \
+                   but faster by the growth. IOPS alone: the rate of a server of constant rate \
+                   that keeps the promise and defers the other requests. Lost a year: drives fail, \
+                   sectors become unreadable, and both are repaired, at the given rates and \
+                   independently of each other (NOMDL, Greenan, Plank and Wylie 2010).";
 
 fn texts(all: &[String]) -> Vec<Block> {
     all.iter().cloned().map(Block::Text).collect()

@@ -146,7 +146,7 @@ fn safer(best: &BuyRow, rows: &[BuyRow]) -> String {
     let price =
         super::page::price(row).map_or(String::new(), |price| format!(", {}", price.text()));
     let (drives, drive) = (row.drives.unwrap_or(0), &row.drive);
-    format!(" ({drives} {drive} as {} do{price})", row.layout.name())
+    format!(" ({drives} {drive} as {} would{price})", row.layout.name())
 }
 
 fn sharing_words(sharing: Sharing) -> &'static str {

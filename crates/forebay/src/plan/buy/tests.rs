@@ -374,7 +374,7 @@ fn spares_draw_as_idle_drives_and_flash_costs_with_its_disks() {
     assert_eq!((single.drives, single.price), (Some(2), Some(200.0)));
     assert_eq!((cached.drives, cached.cache_drives, cached.price), (Some(2), 2, Some(300.0)));
     assert_eq!(two[0].price, Some(500.0));
-    // The date of a price is that of its oldest part.
+    // If a price has several parts, its date is that of the oldest part.
     let days = [cached, single].map(|row| row.priced_on.as_deref());
     assert_eq!(days, [Some("2020-09"), Some("2026-11")]);
     let model = &ask.drives[0].device.model;

@@ -45,7 +45,7 @@ forebay_ask::ask! {
         /// The share of time for which each drive must be idle; for flash, how much faster requests
         /// may arrive: 0.3 means 1/0.7 times as fast
         headroom: Headroom = "0.3",
-        /// Only layouts that survive the failure of any set of this many drives without data loss
+        /// Consider only layouts that lose no data when this many drives fail, whichever they are
         survives: u16 = "0" [.between(0.0, 2.0)],
         /// Failures per drive and year (default: Backblaze's hard drives, 2024)
         failures_per_year: f64 = "0.0157" [.between(0.000001, 10.0)],
@@ -295,7 +295,7 @@ impl BuyAsk {
         let Some(configuration) = &answer.configuration else {
             let why = match () {
                 () if answer.rows.is_empty() => "there are too few requests",
-                () if answer.is_over_budget => "nothing is known to fit the budget",
+                () if answer.is_over_budget => "no configuration is known to fit the budget",
                 () => "nothing keeps the promise",
             };
             session.warn(folder, &format!("the configuration is not written, since {why}"));

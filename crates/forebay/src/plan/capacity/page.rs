@@ -31,16 +31,16 @@ pub(super) fn of_rate(answer: &Answer, promises: &Promises, curves: &Curves) -> 
     }
     page.add("Why", Place::FirstScreen, burst(answer).into_iter().collect());
     page.add("Smallest capacity", Place::FirstScreen, vec![Block::Table(prices(answer, promises))]);
-    page.add("What the last requests cost", Place::Detail, charts(promises, curves));
+    page.add("What the last few percent cost", Place::Detail, charts(promises, curves));
     page.add_notes("Keep in mind", Place::FirstScreen, answer.cautions.clone());
     page.add("How the answer is found", Place::Detail, vec![Block::Text(HOW.into())]);
     page
 }
 
 const HOW: &str = "A server of constant rate takes the same time for every request. It serves the \
-    requests that it can still answer in time, first come, first served, and puts the others \
-    aside. No scheduler answers more in time at that rate, so no smaller capacity is enough. A \
-    real device is not such a server: specify a device to find how many are needed.";
+    requests that it can still answer in time, first come, first served, and defers the others. No \
+    scheduler answers more in time at that rate, so no smaller capacity is enough. A real device \
+    is not such a server: specify a device to find how many are needed.";
 
 /// Explains a capacity above the rate of the busiest second.
 fn burst(answer: &Answer) -> Option<Block> {
@@ -159,7 +159,7 @@ fn charts(promises: &Promises, curves: &Curves) -> Vec<Block> {
         });
         Block::Chart(Chart {
             id: id.into(),
-            title: format!("Capacity for the last {what} of the requests"),
+            title: format!("Capacity by share of requests: the last {what}"),
             description: "For each time limit, the smallest capacity that answers each share of \
                           the requests in time."
                 .into(),
@@ -219,7 +219,7 @@ pub(super) fn of_cost(answer: &costed::Answer, costs: &costed::Costs) -> Page {
             series,
             is_half: false,
         };
-        page.add("What the last requests cost", Place::Detail, vec![Block::Chart(chart)]);
+        page.add("What the last few percent cost", Place::Detail, vec![Block::Chart(chart)]);
     }
     page.add_notes("Keep in mind", Place::FirstScreen, answer.cautions.clone());
     page

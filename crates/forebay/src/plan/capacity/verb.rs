@@ -21,7 +21,7 @@ use crate::{Error, ProgressReport, devices, shingled};
 forebay_ask::ask! {
     /// Find the smallest capacity that answers a share of the requests within a time
     ///
-    /// The capacity is that of a server of constant rate, which puts aside requests that it cannot
+    /// The capacity is that of a server of constant rate, which defers requests that it cannot
     /// answer in time. With a device, the answer is how many of them are needed.
     pub struct CapacityAsk("plan capacity") {
         /// The trace; - is standard input

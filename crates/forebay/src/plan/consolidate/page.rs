@@ -83,9 +83,10 @@ const WORDS: &str = "Separate: a server for each client. Shared: one server that
 const SHAPED: &str = "Each client is shaped separately, and all requests that its shaper admits \
                       (Q1) are answered in time.";
 
-const HOW: &str = "Each client alone: the smallest capacity that keeps its promise. A server of constant rate takes the same time for every request, and puts aside requests that it cannot \
-    answer in time. Pooled, requests of clients that burst are put aside first, so such a client may get less than its \
-    share.";
+const HOW: &str = "Each client alone: the smallest capacity that keeps its promise. A server of \
+    constant rate takes the same time for every request, and defers requests that it cannot answer \
+    in time. In a pool, most deferred requests belong to clients with bursts, so such a client may \
+    get less than its share.";
 
 /// States whether the clients should share a server, and which capacity keeps the promise to each
 /// of them.
@@ -235,7 +236,8 @@ fn needs(found: &Consolidation) -> Vec<Block> {
         _ => String::new(),
     };
     let text = format!(
-        "<b>IOPS</b>: alone and stacked; pooled; and so that each client has its promise{first}"
+        "<b>IOPS</b>: each client alone, stacked; all pooled; and with the promise to each client \
+         kept{first}"
     );
     let picture = |svg| vec![legend(&found.clients), Block::Picture { svg, caption: text }];
     bars::picture(&caption, &shown, None).map_or(Vec::new(), picture)

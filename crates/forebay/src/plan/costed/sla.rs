@@ -6,10 +6,10 @@
 //! speed that any tier needs alone. Below the floor, no scheduler keeps the promise, and neither do
 //! several servers with that total speed ([`mod@super::in_time`]).
 //!
-//! Separate servers for the tiers, and Miser, are not covered. There, the requests that one tier
-//! puts aside go to the next. If costs differ, several sets of admitted requests are equally large
-//! and leave different work for the next tier, so the result would not be unique. Moreover, a
-//! server that admits whatever still fits may admit fewer requests as it gets faster.
+//! Separate servers for the tiers, and Miser, are not covered. There, the requests that the server
+//! of one tier defers go to the next. If costs differ, several sets of admitted requests are
+//! equally large and leave different work for the next tier, so the result would not be unique.
+//! Moreover, a server that admits whatever still fits may admit fewer requests as it gets faster.
 
 use serde::Serialize;
 

@@ -63,8 +63,8 @@ impl Answer {
     pub fn meant(&self, costs: &Costs) -> [String; 2] {
         [
             costs.of(&self.about),
-            "A speed lower by a thousandth is not enough. Requests that are not answered in time \
-             are put aside, and no scheduler answers more."
+            "A speed lower by a thousandth is not enough. Requests that cannot be answered in time \
+             are deferred, and no scheduler answers more in time."
                 .into(),
         ]
     }

@@ -236,7 +236,7 @@ fn picture(power: &Power, index: usize) -> Option<Block> {
     let caption = Caption {
         id: &format!("watts-{index}"),
         title: "Mean power of each plan",
-        description: "One bar for each plan; its length is the mean power. The table below has the \
+        description: "One bar for each plan: its mean power. The table below has the \
             figures.",
     };
     let svg = bars::picture(&caption, &bars, None)?;

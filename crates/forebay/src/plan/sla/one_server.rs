@@ -1,6 +1,6 @@
 //! Evaluates a promise of several tiers on one server that all requests share.
 //!
-//! **FCFS.** Requests are served first come, first served, and none is put aside. A faster server
+//! **FCFS.** Requests are served first come, first served, and none is deferred. A faster server
 //! answers no request later, so the number answered in time never falls as the capacity increases,
 //! and bisection finds the lowest capacity exactly. Time is counted as in RTT
 //! ([`forebay_core::rtt`]).

@@ -47,7 +47,7 @@ pub(super) fn of_rate(answer: &Answer) -> Page {
         page.add(&title, Place::FirstScreen, blocks);
     }
     let ways = picture(price).into_iter().chain([Block::Table(ways(price))]).collect();
-    page.add("Ways to keep the promise", place, ways);
+    page.add("Methods of keeping the promise", place, ways);
     let title = format!("The tiers at the smallest capacity, {} IOPS", price.least.capacity_iops);
     page.add(&title, place, vec![Block::Table(tiers_of(&price.least))]);
     add_command(&mut page, price.checked.as_ref().filter(|of| of.kept).unwrap_or(&price.least));
@@ -85,8 +85,8 @@ fn headline(price: &Price) -> String {
             let (iops, ways) = (checked.capacity_iops, (checked.way, price.least.way));
             let rest = match ways {
                 _ if iops == least => "that is the smallest capacity".into(),
-                (checked, least_way) if checked == least_way => format!("{least} would do"),
-                _ => format!("{least} would do on {way}"),
+                (checked, least_way) if checked == least_way => format!("{least} are enough"),
+                _ => format!("{least} are enough on {way}"),
             };
             format!("{iops} IOPS are enough on {}; {rest}.", checked.way.name())
         }
@@ -123,8 +123,8 @@ fn check(checked: &Division, ways: usize) -> String {
         false => {
             let (iops, way) = (checked.capacity_iops, checked.way.name());
             let ways = match ways {
-                2 => "neither of the two ways",
-                _ => "none of the three ways",
+                2 => "neither of the two methods",
+                _ => "none of the three methods",
             };
             format!("At {iops} IOPS, {ways} keeps the promise. The best of them, {way}:")
         }
@@ -150,8 +150,8 @@ fn picture(price: &Price) -> Option<Block> {
     let bars: Vec<Bar> = tried(price).into_iter().filter_map(bar).collect();
     let caption = Caption {
         id: "ways",
-        title: "The capacity that each way needs",
-        description: "One bar for each way; its length is the capacity needed. The table below has \
+        title: "The capacity that each method needs",
+        description: "One bar for each method: the capacity that it needs. The table below has \
             the figures.",
     };
     let floor = (price.floor_iops as f64, format!("no scheduler below {}", price.floor_iops));
@@ -162,7 +162,7 @@ fn picture(price: &Price) -> Option<Block> {
 
 fn ways(price: &Price) -> Table {
     let mut table = Table::new([
-        Column::words("way to keep the promise"),
+        Column::words("method of keeping the promise"),
         Column::of("smallest capacity", Unit::Iops),
     ]);
     table.rows.extend(tried(price).into_iter().map(|(way, iops)| {
@@ -258,7 +258,7 @@ mod tests {
         };
         let miser = |iops| division(Way::Miser, iops);
         let urgent = "600 IOPS are enough on one server, urgent requests first;";
-        assert_eq!(said(miser(600), miser(590)), format!("{urgent} 590 would do."));
+        assert_eq!(said(miser(600), miser(590)), format!("{urgent} 590 are enough."));
         assert_eq!(
             said(miser(600), miser(600)),
             format!("{urgent} that is the smallest capacity.")
@@ -266,7 +266,7 @@ mod tests {
         let fcfs = division(Way::Fcfs, 700);
         assert_eq!(
             said(fcfs, miser(590)),
-            "700 IOPS are enough on one server, first come, first served; 590 would do on one \
+            "700 IOPS are enough on one server, first come, first served; 590 are enough on one \
              server, urgent requests first."
         );
     }

@@ -210,7 +210,7 @@ fn counters(parsed: Parsed, disk: &str) -> Result<Counters, String> {
         let before = previous.replace(now);
         let len_s = before.map_or(interval_s, |before| now.at_s - before.at_s);
         if len_s <= 0.0 {
-            bad.add(now.line, "the time is not after that of the row before");
+            bad.add(now.line, "the time is not later than that of the previous row");
             continue;
         }
         if len_s > INTERVAL_MAX_S {

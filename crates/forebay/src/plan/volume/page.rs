@@ -309,8 +309,8 @@ fn in_front(shaped: &shaped::Shaped) -> Vec<Block> {
     let saved = 1.0 - shaped.shaped_iops as f64 / shaped.fifo_iops.max(1) as f64;
     let text = format!(
         "A volume serves requests first come, first served, which requires {} IOPS for this \
-         promise if each request counts as one. A shaper that puts aside the requests that it \
-         cannot answer in time requires {}, {} less; the requests that it puts aside wait longer.",
+         promise if each request counts as one. A shaper that defers the requests that it cannot \
+         answer in time requires {}, {} less; the deferred requests wait longer.",
         shaped.fifo_iops,
         shaped.shaped_iops,
         percent(saved)

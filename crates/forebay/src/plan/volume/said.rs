@@ -186,7 +186,11 @@ fn cheaper(best: &VolumeRow) -> Option<String> {
     };
     let mut all: Vec<String> = best.cheaper.iter().map(answers).collect();
     let smallest = best.smallest.as_ref().filter(|smallest| !best.cheaper.contains(smallest));
-    all.extend(smallest.map(|of| format!("{}{}", answers(of), priced(&of.setting))));
+    all.extend(smallest.map(|of| {
+        let (setting, price) = (choice(&of.setting), priced(&of.setting));
+        let in_time = in_time(of.in_time_fraction, of.uses_up_credit);
+        format!("the smallest setting, {setting}{price}, answers {in_time}")
+    }));
     (!all.is_empty()).then(|| format!("Less is not enough: {}.", all.join("; ")))
 }
 

@@ -1,8 +1,8 @@
 //! Computes the savings of a shaper in front of the volume.
 //!
 //! A volume serves requests first come, first served, so a burst delays everything behind it. A
-//! shaper that puts aside the requests that it cannot answer in time ([`forebay_core::rtt`]) keeps
-//! the promise with fewer operations per second; no scheduler needs less. Both figures count every
+//! shaper that defers the requests that it cannot answer in time ([`forebay_core::rtt`]) keeps the
+//! promise with fewer operations per second; no scheduler needs less. Both figures count every
 //! request as one operation and ignore bytes.
 
 use forebay_core::Nanos;

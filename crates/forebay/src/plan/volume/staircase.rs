@@ -30,7 +30,7 @@ pub(super) trait Pairs {
     /// decrease when a knob increases.
     fn price(&self, x: u64, y: u64) -> f64;
 
-    /// Informs the knobs that no pair with a smaller x or y will be tried from now on.
+    /// Announces that no pair with a smaller x or y will be tried from now on.
     fn begin_at(&mut self, _x: u64, _y: u64) {}
 }
 

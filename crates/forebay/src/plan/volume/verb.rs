@@ -246,8 +246,8 @@ impl VolumeAsk {
         let Some(limits) = &self.instance else { return Ok(None) };
         let wrong = |error: &dyn std::fmt::Display| {
             let text = format!(
-                "got '{limits}': {error}; expected as in m7i.large or baseline-iops=3600:\
-                 maximum-iops=40000:baseline-mbps=81:maximum-mbps=1250"
+                "got '{limits}': {error}; expected an instance such as m7i.large, or limits such \
+                 as baseline-iops=3600:maximum-iops=40000:baseline-mbps=81:maximum-mbps=1250"
             );
             Error::from(AskError::new("instance", text))
         };
@@ -299,7 +299,9 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     let whole = format!("{}:{choices}", whole_name(name, known));
     let chosen = volume::choose(whole.trim_end_matches(':'));
     let wrong = |what: String| {
-        let text = format!("got '{spec}': {what}; expected as in gp3:gib=500:iops=6000:mibps=250");
+        let text = format!(
+            "got '{spec}': {what}; expected a volume such as gp3:gib=500:iops=6000:mibps=250"
+        );
         Error::from(AskError::new("current", text))
     };
     let chosen = chosen.map_err(|error| match error {

@@ -133,9 +133,9 @@ mod tests {
     fn the_newest_complete_round_of_an_unbroken_chain_is_used() {
         let mut all = Written(Heads::default());
         (1..=7).for_each(|sequence| all.add(sequence, 0, 0, 1, 0b11));
-        // The round of 7 and 8 is incomplete.
+        // Records 7 and 8 belong to an incomplete round.
         assert_eq!(all.last(0b11), Some((1, 6)));
-        // A later epoch counts even if its numbers are lower.
+        // Records of a later epoch count even if their numbers are lower.
         all.add(5, 1, 0, 2, 0b01);
         all.add(6, 1, 1, 2, 0b01);
         all.add(8, 0, 0, 1, 0b11);

@@ -62,7 +62,7 @@ fn overfull(lanes: u16) -> Array {
     while fits(&mut array, Level::RAID6).is_some() {}
     for lane in 0..lanes.into() {
         while let Some(place) = array.drives.take(lane) {
-            // A unit with a single chunk.
+            // The unit has a single chunk.
             let number = array.levels.iter().sum::<u64>();
             let mut unit = Unit { level: Some(LEVELS[0]), ..Unit::EMPTY };
             unit.places[0] = place;

@@ -114,7 +114,7 @@ fn a_second_loss_of_a_unit_is_reported() {
 #[test]
 fn lost_data_are_not_lost_again() {
     let mut bench = Bench::written(created(Level::Mirrored { copies: 2 }, 60, false), false);
-    // Both copies of the first chunk.
+    // Lose both copies of the first chunk.
     let lost = [0, 4].map(|role| bench.lane_of(role));
     bench.age(&lost, &lost);
     bench.assert_told_once(Fault::Media);

@@ -272,7 +272,7 @@ fn a_later_request_for_the_same_sectors_is_not_the_rest() {
     };
     // The completion of the rest was lost.
     assert_eq!(run(events(2_000_000_000, 68)).0.len(), 2);
-    // Other sectors, or those that have completed.
+    // The second issue is for other sectors, or for sectors that have already completed.
     assert_eq!(latencies(events(200, 72)), [None, Some(10)]);
     assert_eq!(latencies(events(200, 64)), [None, Some(10)]);
     assert_eq!(latencies(events(200, 68)), [Some(210)]);
@@ -287,7 +287,7 @@ fn a_request_that_fails_has_no_latency() {
         let events = vec![
             (0, arrive(span(READ, 0, 8))),
             (10, failed(0, 8)),
-            // The first part of this one fails, the second does not.
+            // The first part of this request fails, but the second succeeds.
             (20, arrive(span(READ, 64, 8))),
             (30, failed(64, 4)),
             (40, end(68, 4)),
