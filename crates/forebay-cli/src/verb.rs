@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use clap::builder::PossibleValuesParser;
-use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use forebay::Error;
 use forebay::progress::ProgressReport;
@@ -26,6 +25,7 @@ use crate::interrupt;
 use crate::output::{self, Exit, Format, say};
 use crate::progress::Progress;
 use crate::stdin;
+use crate::usage;
 
 /// A verb and its parsed arguments.
 pub(crate) struct ParsedVerb<V> {
@@ -449,6 +449,5 @@ fn given(inputs: &[Input], matches: &ArgMatches) -> Given {
 
 /// Converts an input error to an error of clap, with names written as options.
 fn refused(error: &AskError) -> clap::Error {
-    let said = spelled(&error.to_string(), Spelling::Command);
-    clap::Error::raw(ErrorKind::ValueValidation, format!("{said}\n"))
+    usage::refusal(spelled(&error.to_string(), Spelling::Command))
 }
