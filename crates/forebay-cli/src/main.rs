@@ -114,11 +114,21 @@ fn verbs() -> Command {
 
 /// Parses the arguments. A request for help is returned as an error, as in clap.
 fn parsed(command: &mut Command, arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    let matches = command.try_get_matches_from_mut(arguments)?;
+    let matches = command.try_get_matches_from_mut(arguments).map_err(|error| {
+        let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
+        is_missing.then(|| wrong_in_part(arguments)).flatten().unwrap_or(error)
+    })?;
     match help::asked(command, &matches) {
         Some(help) => Err(help),
         None => Cli::from_arg_matches(&matches),
     }
+}
+
+/// Returns the error in those arguments that were given, if others are missing.
+fn wrong_in_part(arguments: &[OsString]) -> Option<clap::Error> {
+    let matches = command().ignore_errors(true).try_get_matches_from(arguments).ok()?;
+    let error = Cli::from_arg_matches(&matches).err()?;
+    (error.kind() != ErrorKind::MissingRequiredArgument).then_some(error)
 }
 
 /// Prints what parsing returned instead of a verb: help on standard output, and an error as one

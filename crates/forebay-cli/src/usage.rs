@@ -17,6 +17,15 @@ pub(crate) fn refusal(said: String) -> clap::Error {
     error
 }
 
+/// Marks an error as being about an argument that is missing.
+pub(crate) fn missing(error: clap::Error) -> clap::Error {
+    let mut missing = clap::Error::new(ErrorKind::MissingRequiredArgument);
+    for (kind, value) in error.context() {
+        missing.insert(kind, value.clone());
+    }
+    missing
+}
+
 /// Returns the message for a word that is not one of the commands below `above`, which is called
 /// `name`.
 pub(crate) fn no_command(above: &Command, name: &str, word: &str) -> String {

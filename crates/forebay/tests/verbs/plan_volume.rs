@@ -161,7 +161,7 @@ fn the_users_volume_is_shown_for_comparison() {
     // Only volumes are named, not drives.
     let text = wrong("gp9:gib=1");
     assert!(
-        text.contains("no volume type 'gp9' (did you mean gp3?); the types are azure-"),
+        text.contains("no volume type 'gp9' (did you mean gp3?); `forebay devices` lists all"),
         "{text}"
     );
     assert!(!text.contains("hc550"), "{text}");

@@ -305,7 +305,7 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     let chosen = chosen.map_err(|error| match error {
         DevicesError::Unknown { .. } => {
             let near = suggestion(name, known);
-            wrong(format!("no volume type '{name}'{near}; the types are {}", known.join(", ")))
+            wrong(format!("no volume type '{name}'{near}; `forebay devices` lists all"))
         }
         other => wrong(other.to_string()),
     })?;
@@ -328,7 +328,10 @@ fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
     let is_file = Path::new(name).is_file();
     if !known.iter().any(|known| known == found) && !is_file && !is_bundled(name)? {
         let near = suggestion(name, known);
-        let text = format!("got '{name}', expected one of {}, or a file{near}", known.join(", "));
+        let text = match near.is_empty() {
+            true => format!("got '{name}', expected a type that `forebay devices` lists, or a file"),
+            false => format!("got '{name}'{near}; `forebay devices` lists all"),
+        };
         return Err(AskError::new("type", text).into());
     }
     let kind = volume::choose(found)?.volume;
