@@ -135,8 +135,8 @@ fn wrong_in_part(arguments: &[OsString]) -> Option<clap::Error> {
 /// line on standard error. `forebay` without arguments prints its help, but is an error.
 fn told(error: &clap::Error, command: &mut Command, arguments: &[OsString]) -> ExitCode {
     let given = arguments.get(1..).unwrap_or_default();
-    let is_bare = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-        && given.is_empty();
+    let is_bare =
+        error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && given.is_empty();
     if error.use_stderr() && !is_bare {
         output::tell(&usage::message(error, command, given));
         return ExitCode::from(2);

@@ -222,7 +222,8 @@ impl ServeAsk {
         let unix = self.socket.clone().map(Address::Unix);
         let listen: Vec<Address> =
             unix.into_iter().chain(self.tcp.map(|Loopback(tcp)| Address::Tcp(tcp))).collect();
-        if listen.is_empty() && !self.ublk && !self.check {
+        // Without the file, starting the server reports that it does not exist.
+        if listen.is_empty() && !self.ublk && !self.check && self.what.exists() {
             return Err(forebay_serve::Error::Unfit(format!(
                 "no address to listen on; expected {}, {} or {}",
                 named("socket=PATH"),

@@ -72,7 +72,9 @@ fn suggestion(near: Option<impl std::fmt::Display>) -> String {
 /// brackets, from clap's description, such as `--device <DEVICE>` or `<TRACE>...`.
 fn name_of(argument: &str) -> &str {
     match argument.split(' ').next() {
-        Some(option) if option.starts_with('-') => option.split(['=', '[']).next().unwrap_or(option),
+        Some(option) if option.starts_with('-') => {
+            option.split(['=', '[']).next().unwrap_or(option)
+        }
         _ => argument.trim_end_matches("...").trim_matches(['<', '>', '[', ']']),
     }
 }

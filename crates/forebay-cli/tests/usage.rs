@@ -22,7 +22,10 @@ fn errors_in_options_say_what_is_expected() {
     simulate(&["--device", "sata250", "--policy", "cfq:quantun=2"], &["quantun", "quantum"]);
     simulate(&["--device", "sata250", "--policy", "cfq:quantum=0"], &["got '0'", "at least 1"]);
     simulate(&["--device", "sata250", "--policy", "noop,bid:wait-ms=-1"], &["wait-ms", "-1"]);
-    simulate(&["--device", "sata25", "--policy", "noop"], &["no device 'sata25' (did you mean sata250?); `forebay devices` lists all\n"]);
+    simulate(
+        &["--device", "sata25", "--policy", "noop"],
+        &["no device 'sata25' (did you mean sata250?); `forebay devices` lists all\n"],
+    );
     simulate(&["--device", "fixed:0", "--policy", "noop"], &["fixed", "expected"]);
     simulate(&["--device", "none.toml", "--policy", "noop"], &["none.toml"]);
     simulate(&["--device", "sata250"], &["--policy"]);

@@ -571,9 +571,7 @@ fn line(text: &str, at: usize) -> usize {
 fn expected(nearest: &Option<&'static str>) -> String {
     match nearest {
         Some(name) => format!(" (did you mean {name}?); `forebay devices` lists all"),
-        None => {
-            ", expected a name that `forebay devices` lists, fixed:RATE or a .toml file".into()
-        }
+        None => ", expected a name that `forebay devices` lists, fixed:RATE or a .toml file".into(),
     }
 }
 

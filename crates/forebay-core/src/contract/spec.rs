@@ -183,10 +183,7 @@ impl Spec {
                     none if none.is_empty() => format!(", expected {}", known(&asked)),
                     near => near,
                 };
-                return Err(SpecError(format!(
-                    "'{}': no parameter '{key}'{expected}",
-                    self.text
-                )));
+                return Err(SpecError(format!("'{}': no parameter '{key}'{expected}", self.text)));
             }
         }
         Ok(())

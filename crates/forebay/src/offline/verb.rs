@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::{OfflineAnswer, check, page, windows};
-use crate::verb::{Answered, DeviceInput, Session, SourceAsk, StreamsAsk, TraceInput, Verb, policy_exists};
+use crate::verb::{
+    Answered, DeviceInput, Session, SourceAsk, StreamsAsk, TraceInput, Verb, policy_exists,
+};
 use crate::{Bed, Error, devices};
 
 forebay_ask::ask! {

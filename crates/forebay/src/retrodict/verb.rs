@@ -6,8 +6,8 @@ use super::{page, retrodict};
 use crate::layout::Map;
 use crate::replayed::Replay;
 use crate::verb::{
-    Answered, DeviceInput, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb, policy_exists,
-    warn_missed,
+    Answered, DeviceInput, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb,
+    policy_exists, warn_missed,
 };
 use crate::{Bed, Error, devices};
 

@@ -13,7 +13,9 @@ use super::{Sharing, answer, page};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::consolidate::Begin;
 use crate::plan::page::undecided;
-use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, kept, policy_exists, warn_all};
+use crate::verb::{
+    Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, kept, policy_exists, warn_all,
+};
 use crate::{Error, Input, ProgressReport, devices};
 
 forebay_ask::ask! {

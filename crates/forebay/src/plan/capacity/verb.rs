@@ -15,7 +15,9 @@ use crate::plan::costed::{self, Costs, Load};
 use crate::plan::devices::{self as in_devices, Question};
 use crate::plan::page::undecided;
 use crate::plan::read::read;
-use crate::verb::{Answered, Session, SourceAsk, TraceInput, TracePart, Verb, policy_exists, warn_all};
+use crate::verb::{
+    Answered, Session, SourceAsk, TraceInput, TracePart, Verb, policy_exists, warn_all,
+};
 use crate::{Error, ProgressReport, devices, shingled};
 
 forebay_ask::ask! {

@@ -329,7 +329,9 @@ fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
     if !known.iter().any(|known| known == found) && !is_file && !is_bundled(name)? {
         let near = suggestion(name, known);
         let text = match near.is_empty() {
-            true => format!("got '{name}', expected a type that `forebay devices` lists, or a file"),
+            true => {
+                format!("got '{name}', expected a type that `forebay devices` lists, or a file")
+            }
             false => format!("got '{name}'{near}; `forebay devices` lists all"),
         };
         return Err(AskError::new("type", text).into());
