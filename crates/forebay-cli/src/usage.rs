@@ -64,6 +64,13 @@ fn verb(command: &Command, given: &[OsString]) -> (Command, String) {
     (verb.clone(), name)
 }
 
+fn one_of(names: &[&str]) -> String {
+    match names {
+        [only] => only.to_string(),
+        all => format!("one of {}", all.join(", ")),
+    }
+}
+
 fn suggestion(near: Option<impl std::fmt::Display>) -> String {
     near.map_or(String::new(), |near| format!(" (did you mean {near}?)"))
 }
@@ -106,7 +113,7 @@ impl Refused<'_> {
             ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
                 let names = self.verb.get_subcommands().map(Command::get_name);
                 let names: Vec<&str> = names.filter(|name| *name != "help").collect();
-                format!("missing command, expected one of {}; {see}", names.join(", "))
+                format!("missing command, expected {}; {see}", one_of(&names))
             }
             ErrorKind::InvalidSubcommand => {
                 no_command(self.verb, self.name, self.one(ContextKind::InvalidSubcommand)?)
@@ -158,8 +165,7 @@ impl Refused<'_> {
                 let argument = self.one(ContextKind::InvalidArg)?;
                 name_of(argument.split_once(' ').map_or(argument, |(_, value)| value)).to_string()
             }
-            [only] => only.to_string(),
-            all => format!("one of {}", all.join(", ")),
+            all => one_of(all),
         };
         if got.is_empty() {
             return Some(format!("{argument}: got no value, expected {expected}; {see}"));

@@ -369,7 +369,7 @@ fn long(name: &str) -> String {
 
 /// Returns the name of the option that a positional input can also be given as.
 fn option_id(name: &str) -> String {
-    format!("{name} as an option")
+    format!("{name}-option")
 }
 
 /// Returns the option for a positional input that has a letter, such as the output of `convert`.
