@@ -7,14 +7,16 @@ use crate::command::{Folder, SPC, ends, fails, forebay};
 use crate::shell;
 
 /// Asserts that `line` fails with exactly one message.
-fn says(line: &str, message: &str) {
+fn says(folder: &Folder, line: &str, message: &str) {
     let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
-    let (out, err) = ends(&mut forebay(&words), 2);
+    let (out, err) = ends(forebay(&words).current_dir(folder.root()), 2);
     assert_eq!((out.as_str(), err.as_str()), ("", format!("forebay: {message}\n").as_str()));
 }
 
 #[test]
 fn errors_in_arguments_are_one_line() {
+    let folder = Folder::new();
+    folder.file("t.spc", SPC);
     for (line, message) in [
         (
             "describe",
@@ -90,7 +92,7 @@ fn errors_in_arguments_are_one_line() {
         ("help plan x", "no command 'x'; `forebay plan --help` lists all commands"),
         ("array", "missing command, expected score; see `forebay array --help`"),
     ] {
-        says(line, message);
+        says(&folder, line, message);
     }
     fails(&mut forebay(&["describe", "a", "b\nc"]), 2, &["'b c'"]);
 }

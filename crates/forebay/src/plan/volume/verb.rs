@@ -341,9 +341,9 @@ fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
         return Ok(kind);
     }
     let text = format!(
-        "got '{name}', which is not sold by its size and rates, expected one of {}, or the file of \
-         a volume with one queue and no choices other than its size and two rates",
-        known.join(", ")
+        "got '{name}', which is not sold by its size and rates, expected another type that \
+         `forebay devices` lists, or the file of a volume with one queue and no choices other than \
+         its size and two rates"
     );
     Err(AskError::new("type", text).into())
 }
@@ -364,7 +364,9 @@ mod tests {
             assert!(kind(name, &known).unwrap().name.ends_with(name), "{name}");
         }
         let said = kind("gp4", &known).unwrap_err().to_string();
-        assert!(said.contains("expected one of ebs-gp3, azure-ultra"), "{said}");
+        assert!(said.ends_with("(did you mean gp3?); `forebay devices` lists all"), "{said}");
+        let said = kind("tape", &known).unwrap_err().to_string();
+        assert!(said.contains("a type that `forebay devices` lists, or a file"), "{said}");
         let said = kind("iotune", &known).unwrap_err().to_string();
         assert!(said.contains("not sold by its size"), "{said}");
     }
