@@ -63,8 +63,8 @@ fn errors_in_arguments_are_one_line() {
             "--format: got 'jsn', expected one of table, json, csv, markdown; did you mean json?",
         ),
         (
-            "completions csh",
-            "SHELL: got 'csh', expected one of bash, elvish, fish, powershell, zsh",
+            "completions cmd",
+            "SHELL: got 'cmd', expected one of bash, elvish, fish, powershell, zsh",
         ),
         (
             "simulate a --device",
