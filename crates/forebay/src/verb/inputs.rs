@@ -303,7 +303,11 @@ fn device_exists(name: &OsStr) -> Result<(), String> {
 
 /// Checks that all files of a trace exist.
 fn trace_exists(path: &OsStr) -> Result<(), String> {
-    open::files(Path::new(path)).iter().try_for_each(|file| exists(file.as_os_str()))
+    match Path::new(path).exists() {
+        true => exists(path),
+        // The path may be the base name of a blktrace set.
+        false => open::files(Path::new(path)).iter().try_for_each(|file| exists(file.as_os_str())),
+    }
 }
 
 impl Value for DeviceInput {
