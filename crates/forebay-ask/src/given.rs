@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::input::{Arity, Input};
@@ -81,6 +82,16 @@ impl Given {
             true => Ok(given.iter().flat_map(|text| text.split(',')).map(String::from).collect()),
             false => Ok(given),
         }
+    }
+
+    /// Checks that what the values of `input` name exists.
+    pub(crate) fn check_named(&self, input: &Input) -> Result<(), String> {
+        let (Some(check), true) = (input.check, self.has(input.name)) else { return Ok(()) };
+        if let Some(paths) = self.as_object::<Vec<PathBuf>>(input.name) {
+            return paths.iter().try_for_each(|path| check(path.as_os_str()));
+        }
+        let texts = self.of(input).unwrap_or_default();
+        texts.iter().try_for_each(|text| check(text.trim().as_ref()))
     }
 
     /// Fails if a given name is not in `inputs`, or if inputs that exclude or require each other

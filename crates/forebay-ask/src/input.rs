@@ -1,5 +1,9 @@
 //! The properties of declared inputs.
 
+use std::ffi::OsStr;
+
+use crate::{AskError, Given};
+
 /// How often an input can be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
@@ -100,7 +104,14 @@ pub struct Input {
     pub requires: Option<&'static str>,
     /// The front ends that offer the input.
     pub face: Face,
+    /// Checks that what a value names exists, such as a file or a policy.
+    pub check: Option<Check>,
+    /// Reads the value as the input's type does.
+    pub(crate) read: fn(&Input, &Given) -> Result<(), AskError>,
 }
+
+/// A function that fails, with a complete message, if what a value names does not exist.
+pub type Check = fn(&OsStr) -> Result<(), String>;
 
 impl Input {
     /// Creates an input called `name`. Its type fills in the rest.
@@ -125,6 +136,8 @@ impl Input {
             excludes: &[],
             requires: None,
             face: Face::Any,
+            check: None,
+            read: |_, _| Ok(()),
         }
     }
 
@@ -158,7 +171,8 @@ impl Input {
         Input { range: Some((least, f64::INFINITY)), ..self }
     }
 
-    /// Sets the one-letter option on the command line.
+    /// Sets the one-letter option on the command line. A positional input can then also be given as
+    /// an option.
     pub const fn short(self, short: char) -> Input {
         Input { short: Some(short), ..self }
     }
@@ -186,6 +200,11 @@ impl Input {
     /// Requires that the named input is given as well.
     pub const fn requires(self, name: &'static str) -> Input {
         Input { requires: Some(name), ..self }
+    }
+
+    /// Replaces the type's check that what a value names exists.
+    pub const fn checked(self, check: Check) -> Input {
+        Input { check: Some(check), ..self }
     }
 
     /// Offers the input only on this front end.

@@ -19,12 +19,12 @@ mod value;
 
 pub use forebay_core::contract::near::{nearest, suggestion};
 pub use given::{Given, GivenValue};
-pub use input::{Arity, Choice, Face, Input, Takes, paragraphs};
+pub use input::{Arity, Check, Choice, Face, Input, Takes, paragraphs};
 pub use reference::reference;
 pub use shell::shell_word;
 pub use spelling::{Spelling, named, python_name, spelled};
 pub use units::{Delay, PartialShare, Share, Size, decimal, duration, positive_duration};
-pub use value::{Field, Parsed, Value, one_of};
+pub use value::{Field, Parsed, Value, exists, one_of};
 
 use std::fmt;
 
@@ -45,13 +45,27 @@ pub trait Ask: Sized {
     fn fill(given: &Given) -> Result<Self, AskError>;
 }
 
-/// Reads an [`Ask`] from the inputs that the user gave.
+/// Reads an [`Ask`] from the inputs that the user gave. A malformed input is reported before a
+/// missing one.
 ///
 /// # Errors
 /// Fails if a name is unknown, if two inputs exclude each other, or if [`Ask::fill`] fails.
 pub fn read<A: Ask>(given: &Given) -> Result<A, AskError> {
-    given.check(&A::inputs())?;
+    let inputs = A::inputs();
+    given.check(&inputs)?;
+    inputs
+        .iter()
+        .filter(|input| given.has(input.name))
+        .try_for_each(|input| (input.read)(input, given))?;
     A::fill(given)
+}
+
+/// Checks that whatever the given inputs name exists, such as files and policies.
+///
+/// # Errors
+/// Returns a complete message about the first one that does not exist.
+pub fn check<A: Ask>(given: &Given) -> Result<(), String> {
+    A::inputs().iter().try_for_each(|input| given.check_named(input))
 }
 
 /// An input that is missing, malformed or out of place.

@@ -23,11 +23,14 @@ fn option(input: &Input) -> String {
     if input.face == Face::Python {
         return String::new();
     }
-    if input.is_positional {
-        return format!("`{}`", input.word);
-    }
     let short = input.short.map_or(String::new(), |letter| format!("`-{letter}`, "));
     let long = input.name.replace('_', "-");
+    if input.is_positional {
+        return match input.short {
+            Some(_) => format!("`{0}`, or {short}`--{long} {0}`", input.word),
+            None => format!("`{}`", input.word),
+        };
+    }
     match input.arity {
         Arity::Flag => format!("{short}`--{long}`"),
         _ => format!("{short}`--{long} {}`", input.word),

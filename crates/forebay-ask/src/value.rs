@@ -1,15 +1,18 @@
 //! The types that inputs can have, and how their values are read.
 
+use std::ffi::OsStr;
 use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use forebay_core::Nanos;
 
 use crate::AskError;
 use crate::given::Given;
-use crate::input::{Arity, Choice, Input, Takes};
+use crate::input::{Arity, Check, Choice, Input, Takes};
 use crate::nearest;
 use crate::units::{Delay, PartialShare, Share, Size, duration, positive_duration};
 
@@ -36,6 +39,8 @@ pub trait Value: Sized {
     const PYTHON: &'static str = "str";
     /// The words that the type accepts, if it is an enumeration.
     const CHOICES: &'static [Choice] = &[];
+    /// Checks that what a value names exists, before a verb runs.
+    const CHECK: Option<Check> = None;
 
     /// Parses a value as users write it.
     ///
@@ -119,7 +124,30 @@ fn shaped<T: Value>(input: Input) -> Input {
         takes: T::TAKES,
         python: T::PYTHON,
         choices: T::CHOICES,
+        check: input.check.or(T::CHECK),
+        read: |input, given| T::read(input, given).map(drop),
         ..input
+    }
+}
+
+/// Checks that a file or folder exists, and that a file can be read.
+///
+/// # Errors
+/// Returns the path and the operating system's message.
+pub fn exists(path: &OsStr) -> Result<(), String> {
+    let path = Path::new(path);
+    let found = fs::metadata(path).and_then(|found| match found.is_file() {
+        true => File::open(path).map(drop),
+        // Opening a pipe or a device may wait or have effects.
+        false => Ok(()),
+    });
+    // Reading the file reports other errors.
+    let is_missing = |kind| {
+        [ErrorKind::NotFound, ErrorKind::NotADirectory, ErrorKind::PermissionDenied].contains(&kind)
+    };
+    match found {
+        Err(error) if is_missing(error.kind()) => Err(format!("{}: {error}", path.display())),
+        _ => Ok(()),
     }
 }
 
@@ -129,6 +157,7 @@ impl<T: Value> Value for Option<T> {
     const TAKES: Takes = T::TAKES;
     const PYTHON: &'static str = T::PYTHON;
     const CHOICES: &'static [Choice] = T::CHOICES;
+    const CHECK: Option<Check> = T::CHECK;
 
     fn parse(text: &str) -> Result<Self, String> {
         T::parse(text).map(Some)
@@ -150,6 +179,7 @@ impl<T: Value> Value for Vec<T> {
     const TAKES: Takes = T::TAKES;
     const PYTHON: &'static str = T::PYTHON;
     const CHOICES: &'static [Choice] = T::CHOICES;
+    const CHECK: Option<Check> = T::CHECK;
 
     fn parse(text: &str) -> Result<Self, String> {
         T::parse(text).map(|one| vec![one])

@@ -3,8 +3,9 @@
 //! Replaces clap's built-in `help`, which does not accept `--help` and whose description does not
 //! fit ours.
 
-use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
+
+use crate::usage;
 
 const HELP: &str = "help";
 const VERB: &str = "COMMAND";
@@ -37,20 +38,19 @@ pub(crate) fn asked(command: &mut Command, matches: &ArgMatches) -> Option<clap:
         matches = below;
     };
     path.extend(words.cloned());
-    if let Some((above, word)) = unknown(command, &path) {
-        let text = format!("no command '{word}'; '{above} --help' lists all commands");
-        return Some(command.error(ErrorKind::InvalidSubcommand, text));
+    if let Some(said) = unknown(command, &path) {
+        return Some(usage::refusal(said));
     }
     command.try_get_matches_from_mut(path.iter().map(String::as_str).chain(["--help"])).err()
 }
 
-/// Returns the first word of `path` that is not a verb, and the words before it.
-fn unknown(command: &Command, path: &[String]) -> Option<(String, String)> {
+/// Returns the message about the first word of `path` that is not a verb.
+fn unknown(command: &Command, path: &[String]) -> Option<String> {
     let mut command = command;
     for (nth, word) in path.iter().enumerate().skip(1) {
         match command.find_subcommand(word) {
             Some(found) => command = found,
-            None => return Some((path.get(..nth)?.join(" "), word.clone())),
+            None => return Some(usage::no_command(command, &path.get(..nth)?.join(" "), word)),
         }
     }
     None

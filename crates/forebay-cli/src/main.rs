@@ -25,13 +25,16 @@ mod store;
 mod store_bench;
 mod store_repair;
 mod top;
+mod usage;
 mod verb;
 mod volume;
 
+use std::ffi::OsString;
 use std::panic;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches, Parser};
 use forebay::advise::verb::AdviseAsk;
 use forebay::convert::verb::ConvertAsk;
@@ -110,17 +113,34 @@ fn verbs() -> Command {
 }
 
 /// Parses the arguments. A request for help is returned as an error, as in clap.
-fn parsed() -> Result<Cli, clap::Error> {
-    let mut command = command().term_width(output::columns().min(output::COLUMNS));
-    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
-    match help::asked(&mut command, &matches) {
+fn parsed(command: &mut Command, arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let matches = command.try_get_matches_from_mut(arguments).map_err(|error| {
+        let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
+        is_missing.then(|| wrong_in_part(arguments)).flatten().unwrap_or(error)
+    })?;
+    match help::asked(command, &matches) {
         Some(help) => Err(help),
         None => Cli::from_arg_matches(&matches),
     }
 }
 
-/// Prints a message from clap: help on standard output, errors on standard error.
-fn told(error: &clap::Error) -> ExitCode {
+/// Returns the error in those arguments that were given, if others are missing.
+fn wrong_in_part(arguments: &[OsString]) -> Option<clap::Error> {
+    let matches = command().ignore_errors(true).try_get_matches_from(arguments).ok()?;
+    let error = Cli::from_arg_matches(&matches).err()?;
+    (error.kind() != ErrorKind::MissingRequiredArgument).then_some(error)
+}
+
+/// Prints what parsing returned instead of a verb: help on standard output, and an error as one
+/// line on standard error. `forebay` without arguments prints its help, but is an error.
+fn told(error: &clap::Error, command: &mut Command, arguments: &[OsString]) -> ExitCode {
+    let given = arguments.get(1..).unwrap_or_default();
+    let is_bare =
+        error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && given.is_empty();
+    if error.use_stderr() && !is_bare {
+        output::tell(&usage::message(error, command, given));
+        return ExitCode::from(2);
+    }
     match error.print() {
         Err(failure) if !error.use_stderr() => {
             let failure = output::on_stdout(failure).into();
@@ -131,9 +151,11 @@ fn told(error: &clap::Error) -> ExitCode {
 }
 
 fn main() -> ExitCode {
-    let verb = match parsed() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let mut command = command().term_width(output::columns().min(output::COLUMNS));
+    let verb = match parsed(&mut command, &arguments) {
         Ok(cli) => cli.verb,
-        Err(error) => return told(&error),
+        Err(error) => return told(&error, &mut command, &arguments),
     };
     // If installing the handlers fails, the default actions of the signals still end the process.
     let _ = heed_signals();

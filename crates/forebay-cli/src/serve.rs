@@ -9,7 +9,7 @@ use std::time::Duration;
 use forebay::advise::known_model;
 use forebay::devices::{self, OpenDevice};
 use forebay::plan::buy::{Layout, guaranteed_iops};
-use forebay::verb::{DeviceInput, SecondInterruption};
+use forebay::verb::{DeviceInput, SecondInterruption, policy_exists};
 use forebay_ask::{Spelling, Value, named, spelled};
 use forebay_live::Driver;
 use forebay_play::served::volume_layout;
@@ -42,7 +42,7 @@ forebay_ask::ask! {
         /// The name by which clients select the export
         export: Option<String> [.word("NAME").otherwise("the empty name")],
         /// The policy to apply (see `forebay policies`)
-        policy: Option<String> [.word("POLICY").otherwise("noop")],
+        policy: Option<String> [.word("POLICY").checked(policy_exists).otherwise("noop")],
         /// Answer no sooner than this device would (see `forebay devices`)
         emulate: Option<DeviceInput> [.excludes(&["depth", "buffered"])],
         /// Use the page cache
@@ -222,7 +222,8 @@ impl ServeAsk {
         let unix = self.socket.clone().map(Address::Unix);
         let listen: Vec<Address> =
             unix.into_iter().chain(self.tcp.map(|Loopback(tcp)| Address::Tcp(tcp))).collect();
-        if listen.is_empty() && !self.ublk && !self.check {
+        // Without the file, starting the server reports that it does not exist.
+        if listen.is_empty() && !self.ublk && !self.check && self.what.exists() {
             return Err(forebay_serve::Error::Unfit(format!(
                 "no address to listen on; expected {}, {} or {}",
                 named("socket=PATH"),

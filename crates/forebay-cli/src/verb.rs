@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use clap::builder::PossibleValuesParser;
-use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use forebay::Error;
 use forebay::progress::ProgressReport;
+use forebay::refusal::with_remedy;
 use forebay::simulate::ServedDisk;
 use forebay::verb::{LiveWork, SecondInterruption, Session, Verb, answer, in_place_of};
 use forebay_ask::{Arity, Ask, AskError, Face, Given, Input, Spelling, Takes, read, spelled};
@@ -26,6 +26,7 @@ use crate::interrupt;
 use crate::output::{self, Exit, Format, say};
 use crate::progress::Progress;
 use crate::stdin;
+use crate::usage;
 
 /// A verb and its parsed arguments.
 pub(crate) struct ParsedVerb<V> {
@@ -265,11 +266,13 @@ impl<A: Ask> Args for Arguments<A> {
         let inputs: Vec<Input> =
             A::inputs().into_iter().filter(|input| input.face != Face::Python).collect();
         let has_volume = inputs.iter().any(|input| input.name == VOLUME);
-        command.args(inputs.into_iter().map(|input| match input.name {
+        let options: Vec<Arg> = inputs.iter().filter_map(option_for).collect();
+        let arguments = inputs.into_iter().map(|input| match input.name {
             // Use a short alias, unless the verb has another option of that name.
             ONLY_VOLUME if !has_volume => argument(input).alias(VOLUME),
             _ => argument(input),
-        }))
+        });
+        command.args(arguments).args(options)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -279,7 +282,18 @@ impl<A: Ask> Args for Arguments<A> {
 
 impl<A: Ask> FromArgMatches for Arguments<A> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        read(&given(&A::inputs(), matches)).map(Arguments).map_err(|error| refused(&error))
+        let given = given(&A::inputs(), matches);
+        let ask = read(&given).map_err(|error| (given.has(&error.input), error));
+        // What does not exist is reported before what is missing, so that a user who corrects the
+        // command does not find the second error only afterwards.
+        if !matches!(ask, Err((true, _))) {
+            forebay_ask::check::<A>(&given)
+                .map_err(|said| usage::refusal(with_remedy(spelled(&said, Spelling::Command))))?;
+        }
+        ask.map(Arguments).map_err(|(is_given, error)| match is_given {
+            true => refused(&error),
+            false => usage::missing(refused(&error)),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -353,6 +367,19 @@ fn long(name: &str) -> String {
     name.replace('_', "-")
 }
 
+/// Returns the name of the option that a positional input can also be given as.
+fn option_id(name: &str) -> String {
+    format!("{name}-option")
+}
+
+/// Returns the option for a positional input that has a letter, such as the output of `convert`.
+fn option_for(input: &Input) -> Option<Arg> {
+    let letter = input.short.filter(|_| input.is_positional)?;
+    let option = Arg::new(option_id(input.name)).short(letter).long(long(input.name));
+    let option = option.value_name(input.word).value_parser(clap::value_parser!(PathBuf));
+    Some(option.conflicts_with(input.name).help(format!("Another way to specify {}", input.word)))
+}
+
 fn argument(input: Input) -> Arg {
     let paragraphs = input.paragraphs();
     let mut help = paragraphs.first().cloned().unwrap_or_default();
@@ -362,7 +389,11 @@ fn argument(input: Input) -> Arg {
     if let Some(said) = input.default_text {
         help += &format!(" [default: {said}]");
     }
-    let mut argument = Arg::new(input.name).required(input.is_required()).help(help);
+    let mut argument = Arg::new(input.name).help(help);
+    argument = match option_for(&input) {
+        Some(option) => argument.required_unless_present(option.get_id()),
+        None => argument.required(input.is_required()),
+    };
     if paragraphs.len() > 1 {
         argument = argument.long_help(paragraphs.join("\n\n"));
     }
@@ -431,13 +462,19 @@ fn given(inputs: &[Input], matches: &ArgMatches) -> Given {
         matches!(matches.try_contains_id(name), Ok(true))
             && matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine)
     };
-    let is_given = |input: &&Input| is_written(input.name) || input.command_default.is_some();
+    let is_given = |input: &&Input| {
+        is_written(input.name)
+            || is_written(&option_id(input.name))
+            || input.command_default.is_some()
+    };
     for input in inputs.iter().filter(is_given) {
         if input.arity == Arity::Flag {
             given.text(input.name, "true");
         } else if input.takes.is_path() {
+            let id = option_id(input.name);
+            let id = if is_written(&id) { id.as_str() } else { input.name };
             let paths: Vec<PathBuf> =
-                matches.get_many::<PathBuf>(input.name).into_iter().flatten().cloned().collect();
+                matches.get_many::<PathBuf>(id).into_iter().flatten().cloned().collect();
             given.object(input.name, Arc::new(paths));
         } else {
             let texts = matches.get_many::<String>(input.name).into_iter().flatten().cloned();
@@ -449,6 +486,5 @@ fn given(inputs: &[Input], matches: &ArgMatches) -> Given {
 
 /// Converts an input error to an error of clap, with names written as options.
 fn refused(error: &AskError) -> clap::Error {
-    let said = spelled(&error.to_string(), Spelling::Command);
-    clap::Error::raw(ErrorKind::ValueValidation, format!("{said}\n"))
+    usage::refusal(spelled(&error.to_string(), Spelling::Command))
 }

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)] // tests
 
+mod arguments;
 mod bad_input;
 mod capture;
 mod command;

@@ -96,5 +96,5 @@ fn incomparable_traces_are_rejected() {
     );
     refused(&[&trace, &trace, "--intensity", "nan"], "--intensity: got 'nan', expected");
     refused(&[&trace, &trace, "--device", "no-such"], "no device 'no-such'");
-    refused(&[&trace], "required");
+    refused(&[&trace], "missing TRACE");
 }

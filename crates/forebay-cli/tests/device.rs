@@ -158,7 +158,7 @@ fn files_that_are_no_sweep_are_rejected_in_one_line() {
     let one = folder.file("one.json", results(&[job(1, [7816.3, 125.4, 110.1, 146.4])]));
     fails(&mut fit(&one), 2, &["random reads at 1 queue depth,"]);
     let mut kind = fit(&one);
-    fails(kind.args(["--kind", "tape"]), 2, &["invalid value 'tape'", "hdd, ssd"]);
+    fails(kind.args(["--kind", "tape"]), 2, &["--kind: got 'tape'", "hdd, ssd"]);
     // The results are input files, so they are never overwritten.
     let mut over = forebay(&["device", "fit"]);
     fails(over.arg(&one).arg("-o").arg(&one), 2, &["one.json", "an input file"]);

@@ -104,6 +104,6 @@ fn known_policies_are_described_and_others_rejected() {
         assert!(said.contains(part), "no {part}:\n{said}");
     }
     let (_, wrong) = ends(&mut forebay(&["policies", "noop", "bids"]), 2);
-    let said = "no policy 'bids' (did you mean bid?), expected one of noop, clook";
+    let said = "no policy 'bids' (did you mean bid?); `forebay policies` lists all";
     assert!(wrong.contains(said), "{wrong}");
 }

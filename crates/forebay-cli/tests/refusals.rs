@@ -220,9 +220,9 @@ fn help_is_a_verb_like_others() {
     assert!(said("help --help").starts_with("Explain a command, or list them all\n"));
     assert!(said("plan help -h").starts_with("Explain a command, or list them all\n"));
     for (words, told) in [
-        ("help nonsense", "no command 'nonsense'; 'forebay --help' lists"),
-        ("help plan nonsense", "no command 'nonsense'; 'forebay plan --help' lists"),
-        ("plan help nonsense", "no command 'nonsense'; 'forebay plan --help' lists"),
+        ("help nonsense", "no command 'nonsense'; `forebay --help` lists"),
+        ("help plan nonsense", "no command 'nonsense'; `forebay plan --help` lists"),
+        ("plan help nonsense", "no command 'nonsense'; `forebay plan --help` lists"),
         ("plan nonsense", "nonsense"),
     ] {
         fails(&mut forebay(&words.split(' ').collect::<Vec<_>>()), 2, &[told]);

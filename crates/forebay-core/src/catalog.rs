@@ -14,6 +14,6 @@ pub use placements::{
     DIVERTING, DeviceSet, FlashLane, PLACEMENTS, build_over_array, build_paired, build_placed,
     is_placement, with_placed,
 };
-pub use schedulers::{POLICIES, build, with_policy};
+pub use schedulers::{POLICIES, build, check, no_policy, with_policy};
 pub use shapers::{SHAPER_PARAMETERS, SHAPERS, is_shaper};
 pub use yardsticks::{YARDSTICKS, build_measured, is_yardstick, with_measured};

@@ -220,11 +220,7 @@ impl OpenDevice {
 #[derive(Debug, thiserror::Error)]
 pub enum DevicesError {
     /// No bundled device has this name, and it is not the path of a file.
-    #[error(
-        "no device '{name}'{}, expected {}, fixed:RATE or a .toml file",
-        hint(nearest),
-        known()
-    )]
+    #[error("no device '{name}'{}", expected(nearest))]
     Unknown {
         /// The requested name.
         name: String,
@@ -570,13 +566,13 @@ fn line(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|&byte| byte == b'\n').count() + 1
 }
 
-fn known() -> String {
-    let names: Vec<&str> = bundled_names().chain(volume::names()).collect();
-    names.join(", ")
-}
-
-fn hint(nearest: &Option<&'static str>) -> String {
-    nearest.map_or(String::new(), |name| format!(" (did you mean {name}?)"))
+/// Formats the device that was probably meant, or else what names a device. There are too many
+/// names to list them in a message.
+fn expected(nearest: &Option<&'static str>) -> String {
+    match nearest {
+        Some(name) => format!(" (did you mean {name}?); `forebay devices` lists all"),
+        None => ", expected a name that `forebay devices` lists, fixed:RATE or a .toml file".into(),
+    }
 }
 
 /// Returns the bundled device with the most similar name.

@@ -34,7 +34,7 @@ forebay_ask::ask! {
     /// data. Ctrl-C ends the capture early and keeps the requests captured so far.
     pub struct CaptureAsk("capture") {
         /// The block device, e.g. /dev/sda
-        device: PathBuf [.positional().word("DEVICE")],
+        device: PathBuf [.positional().word("DEVICE").checked(forebay_ask::exists)],
         /// The trace to write. Its extension selects the format unless a format is given
         output: PathBuf [.short('o')],
         /// How long to capture: 60s, 5m, 1h

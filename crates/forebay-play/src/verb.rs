@@ -7,7 +7,7 @@ use forebay::Error;
 use forebay::simulate::FailureInput;
 use forebay::verb::{
     Answered, DeviceInput, LiveTell, ReplayAsk, SecondInterruption, Session, SourceAsk, StreamsAsk,
-    TraceInput, Verb, shortened,
+    TraceInput, Verb, policy_exists, shortened,
 };
 use forebay_ask::{Takes, Value};
 use forebay_core::Nanos;
@@ -41,11 +41,11 @@ forebay_ask::ask! {
         emulate: Option<DeviceInput> [.excludes(&["driver", "buffered", "depth"])],
         /// A file or block device to use as the flash of placement policies; with an emulated
         /// device, the name of a device
-        flash: Option<DeviceInput> [.word("FILE|DEVICE")],
+        flash: Option<DeviceInput> [.word("FILE|DEVICE").checked(|_| Ok(()))],
         /// Make I/Os of the emulated device fail (see `forebay simulate --help`)
         fail: Vec<FailureInput> [.requires("emulate")],
         /// The policy to apply (see `forebay policies`)
-        policy: Option<String> [.word("POLICY").otherwise(
+        policy: Option<String> [.word("POLICY").checked(policy_exists).otherwise(
             "requests as recorded, without merging; noop on a volume, to merge a chunk and its \
              checksums into one write")],
         /// Stop after this time: 60s, 5m, 1h

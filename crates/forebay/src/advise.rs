@@ -292,51 +292,6 @@ impl Default for AdviceOptions {
 }
 
 impl Advice {
-    /// Returns an advice for which nothing was simulated.
-    fn unanswered(setting: &Setting<'_>) -> Advice {
-        let Setting { input, device, flash, flash_bytes, setup, current } = *setting;
-        Advice {
-            trace: input.path.display().to_string(),
-            device: device.name.clone(),
-            device_reason: "nothing was simulated on it".to_string(),
-            replay: setup.replay,
-            intensity: setup.intensity.times(),
-            total_is: setup.replay.total_name(),
-            verdict: Verdict::NoTimes,
-            recommended: None,
-            baseline: current.to_string(),
-            is_baseline_known: false,
-            stands_in: false,
-            is_device_default: false,
-            is_flash_size_named: flash_bytes.is_some(),
-            is_other_device: false,
-            is_saturated: false,
-            enough: None,
-            uncertain: None,
-            prefer: Prefer::default(),
-            today: None,
-            headline: String::new(),
-            why: None,
-            findings: Vec::new(),
-            cautions: Vec::new(),
-            trust: Trust::unchecked("nothing was simulated"),
-            disturbances: Vec::new(),
-            ranking: Vec::new(),
-            other_replay: None,
-            flash_device: flash.name.clone(),
-            remedies: Vec::new(),
-            cache_sizing: None,
-            defragmentation: None,
-            plain: None,
-            sensitivity: Vec::new(),
-            throttling: None,
-            redundancy: None,
-            description: input.description.clone(),
-            runs: Vec::new(),
-            pictures: Pictures::default(),
-        }
-    }
-
     /// Replaces the placeholder in the commands by the disk's kernel name (`node`, such as sdb).
     fn name_disk(&mut self, node: &str) {
         let named = |text: &mut String| *text = text.replace("nvmeXn1", node).replace("sdX", node);
@@ -402,11 +357,12 @@ fn check_current(current: &str) -> Result<(), Error> {
     let name = current.split(':').next().unwrap_or_default();
     let known: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
     if !known.contains(&name) {
-        let (near, known) = (suggestion(name, &known), known.join(", "));
-        return Err(Error::Unfit(format!(
-            "{}: got '{current}'{near}, expected a scheduler, one of {known}",
-            named("current")
-        )));
+        let near = suggestion(name, &known);
+        let expected = match near.is_empty() {
+            true => format!(", expected a scheduler, one of {}", known.join(", ")),
+            false => format!("{near}; `forebay policies` lists all"),
+        };
+        return Err(Error::Unfit(format!("{}: got '{current}'{expected}", named("current"))));
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ mod inputs;
 
 pub use inputs::{
     ByVolume, DeviceInput, JobsAsk, LayerInput, OpenTrace, ReplayAsk, SourceAsk, StreamsAsk,
-    TraceInput, TracePart,
+    TraceInput, TracePart, policy_exists,
 };
 
 /// A verb, such as `simulate`, with the inputs that a user gave it.

@@ -97,10 +97,7 @@ pub(crate) fn ends(command: &mut Command, code: i32) -> (String, String) {
 pub(crate) fn fails(command: &mut Command, code: i32, parts: &[&str]) {
     let (out, err) = ends(command, code);
     assert_eq!(out, "", "{}", shown(command));
-    // clap adds a line about how to get help.
-    let begins = |line: &&str| line.starts_with("forebay: ") || line.starts_with("error: ");
-    assert_eq!(err.lines().filter(begins).count(), 1, "{}: {err}", shown(command));
-    assert!(err.starts_with("error: ") || err.lines().count() == 1, "{err}");
+    assert!(err.starts_with("forebay: ") && err.lines().count() == 1, "{}: {err}", shown(command));
     for part in parts {
         assert!(err.contains(part), "{}: no {part:?} in: {err}", shown(command));
     }

@@ -353,9 +353,4 @@ fn hints(spec: &Spec, geometry: &Geometry) -> Result<Vec<Hint>, SpecError> {
     text.split('/').map(|text| one(text).ok_or_else(|| wrong(text))).collect()
 }
 
-/// Returns the names of the arrays, for the error message about an unknown policy.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    ARRAYS.iter().map(|listed| listed.name)
-}
-
 const _: () = assert!(LEVELS.len() == 6, "every level can be asked for");

@@ -205,7 +205,7 @@ pub fn with_placed<V: PolicyVisitor>(
 ) -> Result<V::Out, SpecError> {
     match is_stack(spec, lanes) {
         true => build_placed(spec, lanes).map(|policy| visitor.visit(policy)),
-        false => with_policy(spec, lanes.disk_len_max, visitor).map_err(known),
+        false => with_policy(spec, lanes.disk_len_max, visitor),
     }
 }
 
@@ -238,10 +238,10 @@ pub fn build_paired(
     }
     if !is_placement(spec) {
         if lanes.disks <= 1 {
-            return schedulers::build(spec, lanes.disk_len_max).map_err(known);
+            return schedulers::build(spec, lanes.disk_len_max);
         }
         let each = (0..lanes.disks).map(|_| schedulers::build(spec, lanes.disk_len_max));
-        let each: Vec<_> = each.collect::<Result<_, _>>().map_err(known)?;
+        let each: Vec<_> = each.collect::<Result<_, _>>()?;
         if each.iter().any(|policy| !policy.servers().is_empty() || !policy.classes().is_empty()) {
             let (text, disks) = (spec.trim(), lanes.disks);
             let what =
@@ -314,20 +314,6 @@ pub fn build_over_array(spec: &str, array: Array, len_max: u32) -> Result<AnyPol
 /// Builds the policy that `spec` names and returns it boxed.
 pub fn build_placed(spec: &str, lanes: &DeviceSet) -> Result<Box<dyn Policy + Send>, SpecError> {
     build_paired(spec, lanes, Pairing::default())
-}
-
-/// Adds placements to the error about an unknown policy, because a placement may have been meant.
-fn known(error: SpecError) -> SpecError {
-    if !error.0.starts_with("no policy") {
-        return error;
-    }
-    let names: Vec<&str> = PLACEMENTS.iter().map(|listed| listed.name).collect();
-    let arrays: Vec<&str> = arrays::names().collect();
-    let (names, arrays) = (names.join(", "), arrays.join(", "));
-    SpecError(format!(
-        "{} or, with a flash device, {names}, or, with several disks, {arrays}",
-        error.0
-    ))
 }
 
 /// The inputs for building a placement.

@@ -57,14 +57,32 @@ pub fn with_policy<V: PolicyVisitor>(
         return Err(error);
     }
     with_scheduler(&spec, len_max, visitor).unwrap_or_else(|| {
-        let listed = POLICIES.iter().chain(shapers::SHAPERS);
-        let known: Vec<&str> = listed.map(|listed| listed.name).collect();
-        let (name, known) = (spec.name(), known.join(", "));
         let all = [POLICIES, shapers::SHAPERS, super::PLACEMENTS, super::ARRAYS].into_iter();
         let names: Vec<&str> = all.flatten().map(|listed| listed.name).collect();
-        let near = suggestion(name, &names);
-        Err(SpecError(format!("no policy '{name}'{near}, expected one of {known}")))
+        Err(no_policy(spec.name(), &names))
     })
+}
+
+/// Checks, without a device, that the policy that `spec` names exists, and, if it is a scheduler,
+/// its parameters.
+///
+/// # Errors
+/// If there is no such policy, or if a parameter is invalid.
+pub fn check(spec: &str) -> Result<(), SpecError> {
+    let parsed = Spec::parse(spec)?;
+    let is_in = |listed: &[Listed]| listed.iter().any(|one| one.name == parsed.name());
+    let others = [shapers::SHAPERS, super::PLACEMENTS, super::ARRAYS, super::YARDSTICKS];
+    match others.into_iter().any(is_in) {
+        true => Ok(()),
+        false => build(spec, u32::MAX).map(drop),
+    }
+}
+
+/// Returns the error that there is no policy called `name`, with the one of `names` that was
+/// probably meant.
+pub fn no_policy(name: &str, names: &[&str]) -> SpecError {
+    let near = suggestion(name, names);
+    SpecError(format!("no policy '{name}'{near}; `forebay policies` lists all"))
 }
 
 /// Builds the policy that `spec` names and returns it boxed.

@@ -179,12 +179,11 @@ impl Spec {
         for (key, _) in &self.parameters {
             if !asked.contains(key) {
                 let names: Vec<&str> = asked.iter().map(String::as_str).collect();
-                return Err(SpecError(format!(
-                    "'{}': no parameter '{key}'{}, expected {}",
-                    self.text,
-                    near::suggestion(key, &names),
-                    known(&asked)
-                )));
+                let expected = match near::suggestion(key, &names) {
+                    none if none.is_empty() => format!(", expected {}", known(&asked)),
+                    near => near,
+                };
+                return Err(SpecError(format!("'{}': no parameter '{key}'{expected}", self.text)));
             }
         }
         Ok(())
@@ -261,8 +260,10 @@ mod tests {
         assert!(said("cfq:quantum=0").contains("at least 1"));
         assert!(said("cfq:quantum=two").contains("got 'two'"));
         assert!(said("cfq:quantum=1:quantum=2").contains("twice"));
-        let near = "no parameter 'quantun' (did you mean quantum?), expected one of quantum, form";
+        let near = "no parameter 'quantun' (did you mean quantum?)";
         assert!(said("cfq:quantun=2").ends_with(near));
+        let far = "no parameter 'slice', expected one of quantum, form";
+        assert!(said("cfq:slice=2").ends_with(far));
         assert!(said("cfq:form=bsd").contains("linux or paper"));
         assert!(said("cfq:8").contains("got '8'"));
         let spec = Spec::parse("bid:wait-ms=1e300").unwrap();

@@ -181,9 +181,6 @@ mod tests {
             Limits { merging: false, reads_max: 4, request_len_max: 64 << 10, ..plain }
         );
         let said = Limits::parse("marge=no", 1 << 20).unwrap_err().0;
-        assert!(
-            said.contains("no parameter 'marge' (did you mean merge?), expected one of"),
-            "{said}"
-        );
+        assert!(said.ends_with("no parameter 'marge' (did you mean merge?)"), "{said}");
     }
 }

@@ -76,12 +76,12 @@ pub fn advise(
     let (tried, trust) = try_schedulers(&setting, times, fit, &options, progress)?;
     let compared = Comparison::of(&setting, &tried, &options, progress)?;
     let others = Others::of(&setting, &tried, &compared, &options, progress)?;
-    let is_baseline_known = options.current.is_some();
-    let mut advice = in_words(&setting, &tried, compared, others, trust)?;
+    let mut advice = in_words(&setting, &tried, compared, others, trust, &options)?;
+    advice.device_reason = device_reason;
     advice.cautions.extend(times.caution());
     advice.pictures.runs.splice(0..0, tried.leading.runs);
-    let runs = tried.leading.results;
-    Ok(Advice { device_reason, is_baseline_known, prefer: options.prefer, runs, ..advice })
+    advice.runs = tried.leading.results;
+    Ok(advice)
 }
 
 /// Simulates the schedulers, and compares the model with the recording.
@@ -315,15 +315,16 @@ fn case<'a>(
     }
 }
 
-/// Builds the advice, without the schedulers' runs.
+/// Builds the advice, without the schedulers' runs and the reason for the device.
 fn in_words(
     setting: &Setting<'_>,
     tried: &Tryouts,
     compared: Comparison<'_>,
     others: Others,
     trust: Trust,
+    options: &AdviceOptions,
 ) -> Result<Advice, Error> {
-    let Setting { input, device, .. } = *setting;
+    let Setting { input, device, flash, flash_bytes, current: _, setup: _ } = *setting;
     let resizes = |it: &&Remedy| it.recommended && it.kind == RemedyKind::QueueSizes;
     let resized = others.tried.remedies.iter().find(resizes);
     let rotates = device.model.cylinders() > 0;
@@ -339,34 +340,48 @@ fn in_words(
     let is_far = |speed: RecordedSpeed| speed.times() >= headline::TIMES_MUCH_FASTER;
     let Tried { remedies, sizing, defragmentation, with_flash } = others.tried;
     Ok(Advice {
+        trace: input.path.display().to_string(),
+        device: device.name.clone(),
+        device_reason: String::new(),
+        replay: setup.replay,
+        intensity: setup.intensity.times(),
+        total_is: setup.replay.total_name(),
         verdict: compared.verdict,
+        recommended: compared.recommended,
+        baseline: compared.baseline.policy.clone(),
+        is_baseline_known: options.current.is_some(),
+        stands_in: false,
+        is_device_default: false,
+        is_flash_size_named: flash_bytes.is_some(),
+        is_other_device: speed.is_some_and(|speed| !trust.is_checked || is_far(speed)),
+        is_saturated,
+        enough: others.enough,
+        uncertain: compared.uncertain,
+        prefer: options.prefer,
+        today,
         headline,
         why,
         findings,
         cautions,
-        is_saturated,
-        is_other_device: speed.is_some_and(|speed| !trust.is_checked || is_far(speed)),
         trust,
-        baseline: compared.baseline.policy.clone(),
-        recommended: compared.recommended,
-        today,
+        disturbances: others.disturbances,
         ranking: compared.ranking,
         other_replay: compared.other_replay,
-        uncertain: compared.uncertain,
-        disturbances: others.disturbances,
-        enough: others.enough,
-        plain: others.plain,
-        sensitivity: others.sensitivity,
-        throttling: others.throttling,
+        flash_device: flash.name.clone(),
         remedies,
         cache_sizing: sizing,
         defragmentation,
+        plain: others.plain,
+        sensitivity: others.sensitivity,
+        throttling: others.throttling,
+        redundancy: None,
+        description: input.description.clone(),
+        runs: Vec::new(),
         pictures: Pictures {
             arrivals: input.arrival_rates(setup.intensity.times())?,
             streams: input.labels.clone(),
             cylinders: device.model.cylinders(),
             runs: with_flash,
         },
-        ..Advice::unanswered(&Setting { setup, ..*setting })
     })
 }

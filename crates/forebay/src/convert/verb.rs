@@ -29,7 +29,7 @@ forebay_ask::ask! {
         /// The trace; - is standard input
         trace: TraceInput [.positional()],
         /// The file to write. Its extension selects the format unless a format is given
-        output: PathBuf [.positional()],
+        output: PathBuf [.positional().short('o')],
         /// The format to write: parquet, csv, fio, disksim or blktrace
         to: Option<String> [.word("FORMAT").excludes(&["partition_by"])],
         /// Write a folder of Parquet files, one per volume. Running it again resumes an interrupted

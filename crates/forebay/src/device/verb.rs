@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{Choice, Parsed, Size, Value, named};
+use forebay_ask::{Choice, Parsed, Size, Value, exists, named};
 use forebay_show::figure::{Figure as Shown, Unit};
 use forebay_show::{Block, Cell, Column, Page, Place, Row, Table, Tone, Verdict};
 use forebay_words::plural::counted;
@@ -27,7 +27,7 @@ forebay_ask::ask! {
     pub struct DeviceFitAsk("device fit") {
         /// fio's results or folders of them, or one folder with the logs zones*, back*, near* and
         /// seek*_lat.*.log
-        measurements: Vec<PathBuf> [.positional().word("MEASURED").at_least_one()],
+        measurements: Vec<PathBuf> [.positional().word("MEASURED").at_least_one().checked(exists)],
         /// The device file to write
         output: PathBuf [.short('o')],
         /// The drive's size (blockdev --getsize64 DEVICE). Required for logs; has little effect for

@@ -69,7 +69,7 @@ fn formats_named(names: &[String]) -> Result<Vec<ListedFormat>, SpecError> {
         Format::named(name).map(ListedFormat::of).ok_or_else(|| {
             let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
             let near = suggestion(name, &known);
-            SpecError(format!("no format '{name}'{near}, expected one of {}", known.join(", ")))
+            SpecError(format!("no format '{name}'{near}; `forebay formats` lists all"))
         })
     };
     names.iter().map(format).collect()

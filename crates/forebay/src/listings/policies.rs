@@ -1,10 +1,10 @@
 //! The verb `policies`, which lists policies with their parameters.
 
-use forebay_ask::{named, suggestion};
+use forebay_ask::named;
 use forebay_core::SpecError;
 use forebay_core::catalog::{
     ARRAYS, BLOCK_PARAMETERS, DIVERTING, Listed, PLACEMENTS, POLICIES, Parameter,
-    SHAPER_PARAMETERS, SHAPERS, YARDSTICKS,
+    SHAPER_PARAMETERS, SHAPERS, YARDSTICKS, no_policy,
 };
 use forebay_show::{Block, Column, Page, Place, Table, Tone, Verdict};
 use forebay_words::plural::{counted, listed};
@@ -140,8 +140,7 @@ fn policies_named(names: &[String]) -> Result<Vec<ListedPolicy>, SpecError> {
         let found = all.iter().find(|listed| listed.policy == name).cloned();
         found.ok_or_else(|| {
             let known: Vec<&str> = all.iter().map(|listed| listed.policy).collect();
-            let near = suggestion(name, &known);
-            SpecError(format!("no policy '{name}'{near}, expected one of {}", known.join(", ")))
+            no_policy(name, &known)
         })
     };
     names.iter().map(named).collect()

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::{OfflineAnswer, check, page, windows};
-use crate::verb::{Answered, DeviceInput, Session, SourceAsk, StreamsAsk, TraceInput, Verb};
+use crate::verb::{
+    Answered, DeviceInput, Session, SourceAsk, StreamsAsk, TraceInput, Verb, policy_exists,
+};
 use crate::{Bed, Error, devices};
 
 forebay_ask::ask! {
@@ -20,7 +22,7 @@ forebay_ask::ask! {
         /// server of RATE I/Os per second
         device: DeviceInput,
         /// The schedulers (see `forebay policies`), each NAME[:KEY=VALUE]...
-        policy: Vec<String> [.word("POLICY").at_least_one()],
+        policy: Vec<String> [.word("POLICY").checked(policy_exists).at_least_one()],
         /// How many windows
         windows: usize = "50" [.between(1.0, 1e6)],
         /// The number of I/Os in a window, after adjacent requests are joined. Each additional I/O

@@ -6,7 +6,8 @@ use super::{page, retrodict};
 use crate::layout::Map;
 use crate::replayed::Replay;
 use crate::verb::{
-    Answered, DeviceInput, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb, warn_missed,
+    Answered, DeviceInput, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb,
+    policy_exists, warn_missed,
 };
 use crate::{Bed, Error, devices};
 
@@ -23,7 +24,7 @@ forebay_ask::ask! {
         /// device file
         device: DeviceInput,
         /// The scheduler that the trace was recorded under (see `forebay policies`)
-        policy: String = "mq-deadline" [.word("POLICY")],
+        policy: String = "mq-deadline" [.word("POLICY").checked(policy_exists)],
         /// The number of these devices. Volumes are assigned to them in turn
         disks: u16 = "1" [.word("COUNT").between(1.0, 256.0)],
         /// When requests arrive

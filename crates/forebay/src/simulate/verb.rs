@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use forebay_ask::{AskError, Given, Input as AskInput, Takes, Value};
+use forebay_ask::{AskError, Check, Given, Input as AskInput, Takes, Value};
 use forebay_core::device::failing::Failure;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::devices::{self, OpenDevice};
 use crate::progress::untold;
 use crate::verb::{
     Answered, DeviceInput, JobsAsk, ReplayAsk, Session, SourceAsk, StreamsAsk, TraceInput, Verb,
-    warn_device,
+    policy_exists, warn_device,
 };
 use crate::{Error, Input};
 
@@ -107,6 +107,7 @@ impl PolicyInput {
 }
 
 impl Value for PolicyInput {
+    const CHECK: Option<Check> = Some(policy_exists);
     const WORD: &'static str = "POLICY";
     const TAKES: Takes = Takes::Policy;
     const PYTHON: &'static str = "PolicyLike";

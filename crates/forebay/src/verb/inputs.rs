@@ -1,11 +1,13 @@
 //! Inputs that several verbs share: traces and how they are read, streams, devices, parallel runs,
 //! and replays.
 
+use std::ffi::OsStr;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_ask::{Arity, Choice, Given, Input, Takes, Value, named, one_of};
+use forebay_ask::{Arity, Check, Choice, Given, Input, Takes, Value, exists, named, one_of};
+use forebay_core::catalog;
 use forebay_core::replay::Intensity;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::bad_rows::BadRowsMax;
@@ -17,6 +19,7 @@ use forebay_trace::{Columns, Reader, TraceError, open};
 use forebay_words::quantities::percent;
 
 use super::{Session, warn_notes};
+use crate::devices::{self, DevicesError};
 use crate::input::{self, Opening};
 use crate::layout::Map;
 use crate::model::open::open_any;
@@ -120,6 +123,7 @@ impl From<PathBuf> for TraceInput {
 }
 
 impl Value for TraceInput {
+    const CHECK: Option<Check> = Some(trace_exists);
     const WORD: &'static str = "TRACE";
     const TAKES: Takes = Takes::Trace;
     const PYTHON: &'static str = "TraceLike";
@@ -282,7 +286,32 @@ impl StreamsAsk {
 #[derive(Clone, Debug)]
 pub struct DeviceInput(pub String);
 
+/// Checks that a policy exists, before any device or trace is opened.
+pub fn policy_exists(spec: &OsStr) -> Result<(), String> {
+    catalog::check(&spec.to_string_lossy()).map_err(|error| error.0)
+}
+
+/// Checks that a device exists. Other errors are reported by the verb.
+fn device_exists(name: &OsStr) -> Result<(), String> {
+    match devices::open(&name.to_string_lossy()) {
+        Err(error @ (DevicesError::Unknown { .. } | DevicesError::Io { .. })) => {
+            Err(error.to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that all files of a trace exist.
+fn trace_exists(path: &OsStr) -> Result<(), String> {
+    match Path::new(path).exists() {
+        true => exists(path),
+        // The path may be the base name of a blktrace set.
+        false => open::files(Path::new(path)).iter().try_for_each(|file| exists(file.as_os_str())),
+    }
+}
+
 impl Value for DeviceInput {
+    const CHECK: Option<Check> = Some(device_exists);
     const WORD: &'static str = "DEVICE";
     const TAKES: Takes = Takes::Path;
     const PYTHON: &'static str = "str | PathLike[str]";

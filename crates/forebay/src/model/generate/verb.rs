@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_ask::{Choice, Face, Value};
+use forebay_ask::{Choice, Face, Value, exists};
 use forebay_core::Nanos;
 use forebay_model::Model;
 use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
@@ -21,7 +21,7 @@ forebay_ask::ask! {
     /// Generate a trace from a model: a twin of the trace that the model was fitted to
     pub struct GenerateAsk("generate") {
         /// The model
-        model: PathBuf [.positional().word("MODEL")],
+        model: PathBuf [.positional().word("MODEL").checked(exists)],
         /// The trace to write. Its extension selects the format unless a format is given: .fio is a
         /// fio job with the model's means, .iolog is fio's log of every request
         output: PathBuf [.short('o').word("FILE")],

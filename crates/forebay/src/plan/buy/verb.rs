@@ -13,7 +13,9 @@ use super::{Sharing, answer, page};
 use crate::plan::confidence::Bootstrap;
 use crate::plan::consolidate::Begin;
 use crate::plan::page::undecided;
-use crate::verb::{Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, kept, warn_all};
+use crate::verb::{
+    Answered, ByVolume, Session, SourceAsk, TraceInput, Verb, kept, policy_exists, warn_all,
+};
 use crate::{Error, Input, ProgressReport, devices};
 
 forebay_ask::ask! {
@@ -75,7 +77,7 @@ forebay_ask::ask! {
         /// The flash drive that disks share as a cache
         flash: String = "d7-p5520" [.word("DEVICE")],
         /// The scheduler of each disk; flash drives have none
-        policy: String = "mq-deadline" [.word("POLICY")],
+        policy: String = "mq-deadline" [.word("POLICY").checked(policy_exists)],
         /// The maximum number of drives to try
         devices_max: u16 = "64" [.between(1.0, 1024.0)],
         /// Write the configuration into this folder: setup.sh, serve.toml, cgroup.txt, dmclock.txt

@@ -15,7 +15,9 @@ use crate::plan::costed::{self, Costs, Load};
 use crate::plan::devices::{self as in_devices, Question};
 use crate::plan::page::undecided;
 use crate::plan::read::read;
-use crate::verb::{Answered, Session, SourceAsk, TraceInput, TracePart, Verb, warn_all};
+use crate::verb::{
+    Answered, Session, SourceAsk, TraceInput, TracePart, Verb, policy_exists, warn_all,
+};
 use crate::{Error, ProgressReport, devices, shingled};
 
 forebay_ask::ask! {
@@ -49,7 +51,7 @@ forebay_ask::ask! {
         /// fixed:RATE
         device: Option<String> [.word("DEVICE")],
         /// The scheduler of each device
-        policy: String = "mq-deadline" [.word("POLICY").requires("device")],
+        policy: String = "mq-deadline" [.word("POLICY").checked(policy_exists).requires("device")],
         /// The maximum number of devices to try
         devices_max: u16 = "64" [.between(1.0, 4096.0).requires("device")],
         /// The price of one device, in any currency

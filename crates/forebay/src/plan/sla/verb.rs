@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ask::{AskError, Given, Input, Takes, Value};
+use forebay_ask::{AskError, Check, Given, Input, Takes, Value, exists};
 use forebay_core::rtt::RATE_MAX_IOPS;
 use serde::Serialize;
 
@@ -61,6 +61,7 @@ impl PromiseInput {
 }
 
 impl Value for PromiseInput {
+    const CHECK: Option<Check> = Some(exists);
     const WORD: &'static str = "PROMISE";
     const TAKES: Takes = Takes::PathOrPairs;
     const PYTHON: &'static str =

@@ -307,7 +307,7 @@ fn chosen(spec: &str, known: &[String]) -> Result<ChosenVolume, Error> {
     let chosen = chosen.map_err(|error| match error {
         DevicesError::Unknown { .. } => {
             let near = suggestion(name, known);
-            wrong(format!("no volume type '{name}'{near}; the types are {}", known.join(", ")))
+            wrong(format!("no volume type '{name}'{near}; `forebay devices` lists all"))
         }
         other => wrong(other.to_string()),
     })?;
@@ -330,7 +330,12 @@ fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
     let is_file = Path::new(name).is_file();
     if !known.iter().any(|known| known == found) && !is_file && !is_bundled(name)? {
         let near = suggestion(name, known);
-        let text = format!("got '{name}', expected one of {}, or a file{near}", known.join(", "));
+        let text = match near.is_empty() {
+            true => {
+                format!("got '{name}', expected a type that `forebay devices` lists, or a file")
+            }
+            false => format!("got '{name}'{near}; `forebay devices` lists all"),
+        };
         return Err(AskError::new("type", text).into());
     }
     let kind = volume::choose(found)?.volume;
@@ -338,9 +343,9 @@ fn kind(name: &str, known: &[String]) -> Result<VolumeType, Error> {
         return Ok(kind);
     }
     let text = format!(
-        "got '{name}', which is not sold by its size and rates, expected one of {}, or the file of \
-         a volume with one queue and no choices other than its size and two rates",
-        known.join(", ")
+        "got '{name}', which is not sold by its size and rates, expected another type that \
+         `forebay devices` lists, or the file of a volume with one queue and no choices other than \
+         its size and two rates"
     );
     Err(AskError::new("type", text).into())
 }
@@ -361,7 +366,9 @@ mod tests {
             assert!(kind(name, &known).unwrap().name.ends_with(name), "{name}");
         }
         let said = kind("gp4", &known).unwrap_err().to_string();
-        assert!(said.contains("expected one of ebs-gp3, azure-ultra"), "{said}");
+        assert!(said.ends_with("(did you mean gp3?); `forebay devices` lists all"), "{said}");
+        let said = kind("tape", &known).unwrap_err().to_string();
+        assert!(said.contains("a type that `forebay devices` lists, or a file"), "{said}");
         let said = kind("iotune", &known).unwrap_err().to_string();
         assert!(said.contains("not sold by its size"), "{said}");
     }
