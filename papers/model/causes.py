@@ -57,8 +57,9 @@ def response(response: dict) -> str:
     """Returns the cause for a mean response."""
     if not _near_saturation(response):
         return ""
-    busy = response["a_busy_share"] * 100
-    return f"near saturation ({busy:.0f} % busy) a little more seeking is a great deal more waiting"
+    busy = response["a_busy_share"]
+    state = "near saturation" if busy > NEAR_SATURATION else "in bursts that overload the disk"
+    return f"{state} ({busy:.0%} busy), a little more seeking is a great deal more waiting"
 
 
 def responses(all_responses: list[dict]) -> str:
