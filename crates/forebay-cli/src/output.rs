@@ -38,7 +38,9 @@ const PROSE_COLUMNS: usize = 120;
 /// may set it.
 pub(crate) fn columns() -> usize {
     let variable = || env::var("COLUMNS").ok()?.parse().ok();
-    let terminal = Term::stdout().size_checked().map(|(_, columns)| columns);
+    // console returns no width if the height is unknown.
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    let terminal = size.map(|size| size.ws_col).filter(|columns| *columns > 0);
     terminal.or_else(variable).map_or(COLUMNS, |columns: u16| usize::from(columns).max(40))
 }
 

@@ -31,10 +31,11 @@ pub(crate) fn missing(error: clap::Error) -> clap::Error {
 pub(crate) fn no_command(above: &Command, name: &str, word: &str) -> String {
     let names: Vec<&str> = above.get_subcommands().map(Command::get_name).collect();
     // A user may leave out the first word of a command such as `plan sla`.
-    let inner = above.get_subcommands().find(|group| group.find_subcommand(word).is_some());
-    let near = match inner {
-        Some(group) => format!(" (did you mean {} {word}?)", group.get_name()),
-        None => suggestion(nearest(word, &names)),
+    let groups = above.get_subcommands().filter(|group| group.find_subcommand(word).is_some());
+    let inner: Vec<String> = groups.map(|group| format!("{} {word}", group.get_name())).collect();
+    let near = match inner.as_slice() {
+        [] => suggestion(nearest(word, &names)),
+        inner => suggestion(Some(inner.join(" or "))),
     };
     format!("no command '{word}'{near}; `{name} --help` lists all commands")
 }
@@ -46,8 +47,8 @@ pub(crate) fn message(error: &clap::Error, command: &mut Command, given: &[OsStr
     let refused = Refused { error, verb: &verb, name: &name, given };
     let said = refused.said().unwrap_or_else(|| {
         let whole = error.to_string();
-        let words: Vec<&str> = whole.trim_start_matches("error: ").split_whitespace().collect();
-        words.join(" ")
+        let first = whole.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+        first.split_whitespace().collect::<Vec<_>>().join(" ")
     });
     // Arguments may contain line breaks, but the message is one line.
     said.replace(['\n', '\r', '\t'], " ")

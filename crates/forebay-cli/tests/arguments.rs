@@ -95,6 +95,13 @@ fn errors_in_arguments_are_one_line() {
         says(&folder, line, message);
     }
     fails(&mut forebay(&["describe", "a", "b\nc"]), 2, &["'b c'"]);
+    // Devices may be listed with commas, and each of them must exist.
+    ends(&mut forebay(&["devices", "sata250,990-pro"]), 0);
+    fails(
+        &mut forebay(&["devices", "sata250,990-prx"]),
+        2,
+        &["'990-prx'", "did you mean 990-pro?"],
+    );
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn the_slowdown_comes_first() {
     };
     let text = compared(&[]);
     let first =
-        "after.csv is slower than before.csv: p50 4 ms (was 400 µs), p99 7 ms (was 700 µs).";
+        "after.csv is slower than before.csv: p50 4.00 ms (was 400 µs), p99 7.00 ms (was 700 µs).";
     assert_eq!(text.lines().next(), Some(first));
     assert!(!text.contains("faithful"), "{text}");
     let card: Value = serde_json::from_str(&compared(&["--format", "json"])).unwrap();

@@ -53,7 +53,7 @@ fn every_command_of_the_guide_does_what_it_says() {
         "streams 119",
         "44.4 %",
         "65 %",
-        "2 disks, or 7.54 GiB of flash, would suffice",
+        "2 such disks, or 7.54 GiB of flash, would suffice",
         "4740 IOPS",
     ] {
         assert!(printed.contains(said), "no {said:?} in:\n{printed}");

@@ -139,11 +139,8 @@ impl Generator {
             (None, Some(_)) => u64::MAX,
             (None, None) => model.requests,
         };
-        // A single stream without a name is that of a trace without submitters: its twin has none
-        // either, so that its volumes are told apart instead.
-        let has_submitters = !matches!(&model.streams[..], [stream] if stream.name.is_none());
         let streams = model.streams.iter().zip(0u32..).map(|(stream, number)| Stream {
-            thread: has_submitters.then_some(number),
+            thread: (!stream.is_unknown()).then_some(number),
             process: None,
             name: stream.name.clone().unwrap_or_default(),
         });

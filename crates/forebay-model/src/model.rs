@@ -20,7 +20,7 @@ use forebay_words::quantities;
 pub struct Model {
     /// The number of requests in the fitted trace.
     pub requests: u64,
-    /// The granularity in bytes of which nearly all offsets are multiples.
+    /// The granularity in bytes: nearly all offsets are multiples of it.
     pub grain_bytes: u32,
     /// The volumes and their ranges.
     pub volumes: Volumes,
@@ -70,7 +70,7 @@ impl Model {
             1 => format!("1 {one}"),
             _ => format!("{count} {more}"),
         };
-        let names = self.streams.iter().any(|stream| stream.name.is_some())
+        let names = self.streams.iter().any(|stream| stream.name.is_some() && !stream.is_unknown())
             || self.volumes.volumes.iter().any(|volume| volume.name.is_some());
         let epochs = plural(self.chain.epochs.len(), "part", "parts");
         vec![

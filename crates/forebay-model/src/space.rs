@@ -172,7 +172,7 @@ impl Volumes {
         found
     }
 
-    /// Returns the number of areas: the volumes, with all those that share ranges counted once.
+    /// Returns the number of areas: a volume with ranges of its own is an area, and so are all volumes that share ranges together.
     pub(crate) fn areas(&self) -> usize {
         let own = self.volumes.iter().filter(|volume| volume.is_own).count();
         own + usize::from(own < self.volumes.len())

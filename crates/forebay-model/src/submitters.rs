@@ -14,8 +14,16 @@ pub(crate) const STREAMS_MAX: usize = 512;
 pub struct Submitter {
     /// The number of the submitter's requests.
     pub requests: u64,
-    /// The name, if names were requested.
+    /// The name, if names were requested; empty if the trace does not record who submitted its
+    /// requests.
     pub name: Option<String>,
+}
+
+impl Submitter {
+    /// Returns whether the trace does not record who submitted the requests.
+    pub fn is_unknown(&self) -> bool {
+        self.name.as_deref() == Some("")
+    }
 }
 
 /// Returns the model's stream for each stream of the trace, and the number of requests of each of

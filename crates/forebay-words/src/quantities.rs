@@ -67,6 +67,7 @@ pub fn millis(ms: f64) -> String {
 /// that needs the fewest.
 pub fn bound(ms: f64) -> String {
     match ms {
+        _ if ms >= 3.6e6 && ms % 3.6e6 == 0.0 => format!("{} h", ms / 3.6e6),
         1000.0.. => format!("{} s", ms / 1e3),
         1.0.. => format!("{ms} ms"),
         0.0 => "0 s".to_owned(),

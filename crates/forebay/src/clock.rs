@@ -357,7 +357,7 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
 }
 
 /// Formats the step of a clock with all its digits, down to a microsecond.
-fn length(step: Nanos) -> String {
+pub(crate) fn length(step: Nanos) -> String {
     bound((step.as_millis_f64() * 1e3).round() / 1e3)
 }
 

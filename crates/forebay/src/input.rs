@@ -338,7 +338,7 @@ fn volume_names(volumes: &[String]) -> Vec<String> {
     volumes.iter().enumerate().map(name).collect()
 }
 
-fn is_named(stream: &Stream) -> bool {
+pub(crate) fn is_named(stream: &Stream) -> bool {
     stream.thread.is_some() || stream.process.is_some() || !stream.name.is_empty()
 }
 

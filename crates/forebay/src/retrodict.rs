@@ -205,7 +205,7 @@ pub(crate) fn retrodict_part(
 ) -> Result<Retrodiction, Error> {
     if input.known_latency_share() == 0.0 {
         return Err(Error::Unfit(format!(
-            "{}: got no recorded latencies, expected some to compare the model with; record \
+            "{}: the trace records no latencies to compare the model with; record \
              completions too (blktrace, `forebay capture`)",
             input.path.display()
         )));

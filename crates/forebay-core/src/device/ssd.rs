@@ -270,7 +270,8 @@ impl Ssd {
         }
     }
 
-    /// Returns when the next of the commands that leave one at a time will have left.
+    /// Returns when the next command in `leaving` will have passed the controller, which handles
+    /// these commands one at a time.
     #[inline]
     fn next_to_leave(&self) -> Option<u64> {
         // Commands leave in the order in which they are ready. None that starts later is ready

@@ -27,7 +27,7 @@ impl Scheduler for CLook {
         name: "clook",
         origin: Origin::Forebay,
         summary: "sweeps upwards only (C-LOOK), reads and writes together; a request that has \
-            waited for the bound is served first",
+            waited as long as the bound is served first",
         parameters: &[PARAMETERS],
     };
 

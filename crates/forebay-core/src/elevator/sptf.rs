@@ -35,8 +35,8 @@ impl Sptf<()> {
         name: "sptf",
         origin: Origin::KernelOnly,
         summary: "a yardstick, for simulation only: shortest positioning time first; it knows the \
-            disk's rotation, unlike real schedulers; a request that has waited for the bound \
-            is served first",
+            disk's rotation, unlike real schedulers; a request that has waited as long as the \
+            bound is served first",
         parameters: &[PARAMETERS],
     };
 

@@ -352,7 +352,7 @@ fn first_ten(mechanics: &Params<'_>, notes: &mut Notes) -> Result<Vec<f64>, Libp
     if times.len() != 10 {
         let got = times.len();
         let what = format!(
-            "{key}: got {got}, expected 10; the times of other distances follow from the equation"
+            "{key}: got {got} values, expected 10; the seek times of other distances are computed from the seek equation"
         );
         notes.push((mechanics.line_of(key), what));
     }

@@ -78,7 +78,7 @@ pub(super) fn told(limits: &FittedLimits) -> Vec<String> {
     let mut said = vec![format!("a single read takes {} (median)", seconds(limits.base_s))];
     said.push(match limits.ops {
         Some(line) => format!(
-            "{} IOPS, {} at once ({} at this rate)",
+            "{} IOPS after a burst of {} (worth {} at this rate)",
             significant(line.rate_per_s),
             significant(line.depth),
             at_once_s(line)
@@ -87,7 +87,7 @@ pub(super) fn told(limits: &FittedLimits) -> Vec<String> {
     });
     said.push(match limits.bytes {
         Some(line) => format!(
-            "{}, {} at once ({} at this rate)",
+            "{} after a burst of {} (worth {} at this rate)",
             rate(line.rate_per_s),
             bytes(line.depth),
             at_once_s(line)

@@ -651,7 +651,7 @@ def fit(
 def formats(
     name: str | Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """List the trace formats, or show an example of some of them."""
+    """List the trace formats, or show an example of each format named."""
 
 def generate(
     model: _Path,

@@ -28,7 +28,7 @@ pub(super) struct Nbdkit {
 impl CallLine for Nbdkit {
     const NAME: &'static str = "nbdkit";
     const LAYOUT: &'static str =
-        "those of nbdkit's log filter: DATE connection=N Read id=N offset=0x0 count=0x0";
+        "those of nbdkit's log filter, such as DATE connection=N Read id=N offset=0x0 count=0x0";
     const ENDINGS: &'static [&'static str] = &[" ...", " return=0"];
 
     fn is_line(line: &[u8]) -> bool {

@@ -82,8 +82,7 @@ fn field<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {
 
 impl CallLine for Spdk {
     const NAME: &'static str = "spdk";
-    const LAYOUT: &'static str =
-        "those of spdk_trace: core: us BDEV_IO_START id: i1 type: 1 ctx: 0x0 offset: 0 len: 8";
+    const LAYOUT: &'static str = "those of spdk_trace, such as core: us BDEV_IO_START id: i1 type: 1 ctx: 0x0 offset: 0 len: 8";
 
     const SNIFFED_LINES: usize = usize::MAX;
 

@@ -88,7 +88,7 @@ fn transfer(name: &[u8]) -> Option<(Op, Option<usize>)> {
 
 impl CallLine for Strace {
     const NAME: &'static str = "strace";
-    const LAYOUT: &'static str = "those of strace -f -ttt -T: \
+    const LAYOUT: &'static str = "those of strace -f -ttt -T, such as \
         PID SECONDS pread64(3, \"...\", 4096, 0) = 4096 <0.000100>";
     const ENDINGS: &'static [&'static str] = &[">"];
 

@@ -96,7 +96,7 @@ fn file(descriptor: &[u8]) -> Option<&[u8]> {
 
 impl CallLine for Sysdig {
     const NAME: &'static str = "sysdig";
-    const LAYOUT: &'static str = "those of sysdig in its default format: \
+    const LAYOUT: &'static str = "those of sysdig in its default format, such as \
         NUMBER TIME CPU PROCESS (THREAD) > pread fd=3(<f>/FILE) size=4096 pos=0";
 
     fn is_line(line: &[u8]) -> bool {

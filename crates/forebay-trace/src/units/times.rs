@@ -223,7 +223,7 @@ impl Sample {
             expected: format!(
                 "at most {most:.0}, {}: the times may be in {}",
                 if is_fine {
-                    "which few machines exceed if times have at most three decimals"
+                    "which few machines exceed, or times with at most three decimals"
                 } else {
                     "which few machines exceed"
                 },

@@ -108,10 +108,11 @@ impl Enough {
         Ok(None)
     }
 
-    /// Formats the disks and the flash that would keep up, as in "2 disks, or 3 GiB of flash, would
+    /// Formats the disks and the flash that would keep up, as in "2 such disks, or 3 GiB of flash, would
     /// suffice".
     pub(super) fn said(self) -> Option<String> {
-        let disks = self.disks.map(|disks| crate::quantities::counted(u64::from(disks), "disk"));
+        let disks =
+            self.disks.map(|disks| crate::quantities::counted(u64::from(disks), "such disk"));
         let flash = self
             .flash_bytes
             .map(|bytes| format!("{} of flash", crate::quantities::bytes(bytes as f64)));

@@ -65,7 +65,7 @@ pub fn default_device(
     };
     let smaller: Vec<&str> = drives[first..first + nth].iter().map(|one| &one.name[..]).collect();
     let hardly = match loads[..nth].contains(&Load::Saturating) {
-        true => "not, or hardly",
+        true => "not, or only barely",
         false => "not",
     };
     let keeps_up = match smaller.as_slice() {

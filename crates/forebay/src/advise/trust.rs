@@ -13,7 +13,7 @@ use forebay_trace::describe::Description;
 use serde::Serialize;
 
 use super::{DeviceFit, RecordedSpeed, Setting, TOO_FEW, Tryouts, is_backlog};
-use crate::clock::Times;
+use crate::clock::{self, Times};
 use crate::progress::{Meter, Progress};
 use crate::quantities::{counted, millis, percent, significant};
 use crate::retrodict::{DirectionAnswer, Recording, Retrodiction};
@@ -76,7 +76,7 @@ impl Trust {
         }
         let (first, rest) = self.said.split_once(". ").unwrap_or((&self.said, ""));
         let first = first.trim_end_matches('.');
-        let clock = format!("the trace's clock has steps of {}", millis(step.as_millis_f64()));
+        let clock = format!("the trace's clock has steps of {}", clock::length(step));
         let said = format!("{first}; {clock}. {rest}").trim_end().to_string();
         Trust { said, ..self }
     }

@@ -50,7 +50,7 @@ forebay_ask::ask! {
         /// Sectors per drive that become unreadable in a year (default: one in 9,259 hours, Elerath
         /// and Pecht 2007)
         defects_per_year: f64 = "0.95" [.between(0.0, 1e6).requires("array")],
-        /// The time between two checks of the array, which find and repair unreadable sectors
+        /// The time between two scrubs, which find and repair unreadable sectors
         scrub: Nanos = "168h" [.requires("array")],
         /// The maximum rate in MB/s at which a failed drive is rebuilt
         rebuild_mb_per_s: f64 = "50" [.between(0.1, 1e5).requires("array")],

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::verb::{Answered, Session, Verb};
 
 forebay_ask::ask! {
-    /// List the trace formats, or show an example of some of them
+    /// List the trace formats, or show an example of each format named
     pub struct FormatsAsk("formats") {
         /// The formats to describe; without any, all are listed
         name: Vec<String> [.positional().word("FORMAT")],

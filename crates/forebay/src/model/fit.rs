@@ -10,7 +10,7 @@ use forebay_model::{BUDGET_BYTES, Model, USED_MIB_MAX};
 use forebay_trace::streams::{Grouping, StreamBy};
 use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
 
-use crate::input::read_through;
+use crate::input::{is_named, read_through};
 use crate::model::open::expect_trace;
 use crate::{Error, Progress};
 
@@ -109,6 +109,9 @@ pub fn fit(
     let mut model = fitter.finish();
     if let Some(names) = names {
         name_all(&mut model, reader.dictionary(), names);
+    }
+    if !reader.dictionary().streams.iter().any(is_named) {
+        model.streams.iter_mut().for_each(|stream| stream.name = Some(String::new()));
     }
     let short = BYTES_MIN + model.requests as usize * 5 / 4;
     let budget = options.budget_bytes.unwrap_or(BUDGET_BYTES.min(short));

@@ -25,7 +25,7 @@ forebay_ask::ask! {
         device: DeviceInput,
         /// The scheduler that the trace was recorded under (see `forebay policies`)
         policy: String = "mq-deadline" [.word("POLICY").checked(policy_exists)],
-        /// The number of these devices. Volumes are assigned to them in turn
+        /// The number of copies of the device; volumes are assigned to them in turn
         disks: u16 = "1" [.word("COUNT").between(1.0, 256.0)],
         /// When requests arrive
         replay: Replay = "open",

@@ -291,14 +291,16 @@ pub fn policy_exists(spec: &OsStr) -> Result<(), String> {
     catalog::check(&spec.to_string_lossy()).map_err(|error| error.0)
 }
 
-/// Checks that a device exists. Other errors are reported by the verb.
+/// Checks that a device exists, or every device of a list. Other errors are reported by the verb.
 fn device_exists(name: &OsStr) -> Result<(), String> {
-    match devices::open(&name.to_string_lossy()) {
+    let name = name.to_string_lossy();
+    let one = |name: &str| match devices::open(name) {
         Err(error @ (DevicesError::Unknown { .. } | DevicesError::Io { .. })) => {
             Err(error.to_string())
         }
         _ => Ok(()),
-    }
+    };
+    one(&name).or_else(|_| name.split(',').try_for_each(one))
 }
 
 /// Checks that all files of a trace exist.

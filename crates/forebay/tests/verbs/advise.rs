@@ -40,8 +40,8 @@ fn an_overload_comes_first_with_a_device_that_would_keep_up() {
     let given = [("trace", &trace[..]), ("device", "sata250")];
     let page = answered::<AdviseAsk>(&given).page;
     assert!(page.headline.starts_with("This disk cannot keep up: it needs "), "{}", page.headline);
-    assert!(page.headline.contains(" of them"), "{}", page.headline);
-    assert!(page.headline.ends_with(" would."), "{}", page.headline);
+    assert!(page.headline.contains(" such disks would"), "{}", page.headline);
+    assert!(page.headline.ends_with(" would suffice."), "{}", page.headline);
     assert_eq!(page.verdict.words, "Overloaded");
     // Latencies that only measure a backlog are not shown.
     let heads: Vec<&str> = first_table(&page).columns.iter().map(|one| &one.head[..]).collect();

@@ -27,27 +27,40 @@ fn traces_and_models_are_written() {
     assert!([copy, model, twin].iter().all(|path| Path::new(path).is_file()));
 }
 
-/// Volumes are streams if no submitter is named, in a trace and therefore in its twin.
+/// If a trace records no submitters, its volumes are streams, and so are those of its twin. The
+/// twin of a trace with one thread has one.
 #[test]
-fn the_twin_of_a_trace_without_submitters_has_none() {
+fn a_twin_has_submitters_if_the_trace_has() {
     let traces = Traces::new();
-    let row = |n: u64| format!("{},read,{},4096,{}\n", n * 20, n * n % 977 * 4096, n % 3 / 2);
-    let rows: String = (0..900).map(row).collect();
-    let trace = traces.file("t.csv", &format!("time_ms,op,offset,len,volume\n{rows}"));
     let [model, twin] = ["t.model", "twin.parquet"].map(|name| path(&traces, name));
-    let trace = trace.to_str().unwrap();
-    answered::<FitAsk>(&[("trace", trace), ("output", &model)]);
-    answered::<GenerateAsk>(&[("model", &model), ("output", &twin)]);
-    let found = answered::<CompareAsk>(&[("a", trace), ("b", &twin), ("device", "fixed:300")]);
-    let features = found.data["features"].as_array().unwrap();
-    let weight = |name: &str, side: &str| {
-        let of = features.iter().find(|of| of["name"] == format!("stream_weight:{name}")).unwrap();
-        of[side].as_f64().unwrap()
-    };
-    for side in ["a", "b"] {
-        let weights = ["#1", "#2"].map(|name| weight(name, side));
-        assert!((weights[0] - 2.0 / 3.0).abs() < 0.05, "{side}: {weights:?}");
-        assert!((weights[1] - 1.0 / 3.0).abs() < 0.05, "{side}: {weights:?}");
+    for (heads, thread, weights) in
+        [("volume", "", vec![2.0 / 3.0, 1.0 / 3.0]), ("volume,thread", ",7", vec![1.0])]
+    {
+        let row =
+            |n: u64| format!("{},read,{},4096,{}{thread}\n", n * 20, n * n % 977 * 4096, n % 3 / 2);
+        let rows: String = (0..900).map(row).collect();
+        let trace = traces.file("t.csv", &format!("time_ms,op,offset,len,{heads}\n{rows}"));
+        let trace = trace.to_str().unwrap();
+        for names in [&[][..], &[("keep_names", "true")]] {
+            for file in [&model, &twin] {
+                std::fs::remove_file(file).ok();
+            }
+            answered::<FitAsk>(&[&[("trace", trace), ("output", &model)], names].concat());
+            answered::<GenerateAsk>(&[("model", &model), ("output", &twin)]);
+            let given = [("a", trace), ("b", &twin), ("device", "fixed:300")];
+            let found = answered::<CompareAsk>(&given);
+            let features = found.data["features"].as_array().unwrap().iter();
+            let streams: Vec<_> = features
+                .filter(|of| of["name"].as_str().unwrap().starts_with("stream_weight:"))
+                .collect();
+            assert_eq!(streams.len(), weights.len(), "{heads} {names:?}: {streams:?}");
+            for (stream, weight) in streams.iter().zip(&weights) {
+                for side in ["a", "b"] {
+                    let of = stream[side].as_f64().unwrap();
+                    assert!((of - weight).abs() < 0.05, "{heads} {names:?}: {streams:?}");
+                }
+            }
+        }
     }
 }
 

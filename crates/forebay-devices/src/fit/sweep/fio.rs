@@ -268,7 +268,7 @@ impl<'a> Job<'a> {
             return Err(format!("fio ended with error {error}"));
         }
         if self.is_buffered() {
-            return Err("its I/Os came from memory (the page cache): set direct=1".to_string());
+            return Err("its I/Os went through the page cache (set direct=1)".to_string());
         }
         let mode = self
             .mode()

@@ -21,7 +21,7 @@ def number(value: float | None) -> str:
 
 
 def signed(value: float | None) -> str:
-    """Formats a deviation with its sign; empty if there is none."""
+    """Formats a deviation with its sign; "-" if there is none."""
     if value is None:
         return "-"
     return "0" if value == 0 else f"{'+' if value > 0 else ''}{number(value)}"

@@ -4,7 +4,7 @@
 use forebay_ask::named;
 
 use super::{CheaperSetting, CountersRead, Credit, Decides, Question, Setting, VolumeRow, apply};
-use crate::quantities::{achieved, bound, bytes, millis, money, percent, seconds};
+use crate::quantities::{achieved, bound, bytes, money, percent, promised, seconds};
 
 /// Formats a setting, as in `8865 IOPS and 415 MiB/s`, `1234 GiB` or `P30`.
 pub(super) fn choice(setting: &Setting) -> String {
@@ -79,7 +79,7 @@ pub(super) fn of_counters(
     let mut all = vec![format!(
         "This is a lower bound: the counters do not show when requests arrived within {}, and a \
          burst needs more.",
-        seconds(read.interval_s)
+        bound((read.interval_s * 1e3).round())
     )];
     match rows.iter().find(|row| row.keeps) {
         Some(best) => {
@@ -299,7 +299,7 @@ fn interval(best: &VolumeRow, question: &Question<'_>) -> Option<String> {
     Some(format!(
         "In {} of resamples of the trace, {} costs {} to {}; bursts that are too rare to appear in \
          the trace may cost more.",
-        percent(level),
+        promised(level),
         best.kind,
         money(low, currency),
         money(high, currency)
@@ -340,7 +340,7 @@ fn closest(rows: &[VolumeRow], question: &Question<'_>) -> Option<String> {
         return Some(format!(
             "No volume answers even a single request in time: the fastest one takes {} without any \
              queueing (assumed; set another latency with {}).",
-            millis(base_ms),
+            bound(base_ms),
             named("base_latency")
         ));
     }
