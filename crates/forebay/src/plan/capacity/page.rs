@@ -131,14 +131,14 @@ fn lines(rows: &[CapacityRow]) -> Vec<Line> {
         })
     })];
     if rows.iter().any(|row| row.held_out.is_some()) {
-        lines.push((": without the held-out end", |row| {
+        lines.push((": without the held-out part", |row| {
             Cell::value(row.held_out.map(|held| held.train_capacity_iops as f64))
         }));
-        lines.push((": share in time at the end", |row| {
+        lines.push((": share in time in that part", |row| {
             let share = row.held_out.map(|held| held.held_out_fraction);
             share.map_or(Cell::Missing, |share| Figure::new(share, Unit::Achieved).into())
         }));
-        lines.push((": capacity for the end alone", |row| {
+        lines.push((": capacity for that part alone", |row| {
             let alone = row.held_out.and_then(|held| held.held_out_capacity_iops);
             Cell::value(alone.map(|iops| iops as f64))
         }));

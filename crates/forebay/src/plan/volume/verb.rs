@@ -55,9 +55,9 @@ forebay_ask::ask! {
         instance: Option<String> [.word("INSTANCE")],
         /// Your prices, a TOML file (docs/plan-volume.md)
         prices: Option<PathBuf>,
-        /// Counters of operations and bytes every second in place of a trace, for a lower bound:
-        /// CSV, or the output of iostat
-        /// -x -t 1, sar -d 1 or node_exporter (docs/plan-volume.md)
+        /// A file with counters of operations and bytes per second, used instead of a trace; the
+        /// result is then a lower bound. CSV, or the output of iostat -x -t 1, sar -d 1 or
+        /// node_exporter (docs/plan-volume.md)
         from_counters: Option<PathBuf> [.excludes(&["trace", "from", "columns", "split_runs", "only_volume", "layer", "bad_rows", "model_seed", "trust_times"])],
         /// Which disk to use, if the file of counters has several
         disk: Option<String> [.word("NAME").requires("from_counters")],
