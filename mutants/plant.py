@@ -70,11 +70,12 @@ def copy(tree: Path) -> None:
     shutil.rmtree(tree, ignore_errors=True)
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     for name in subprocess.check_output(listed, text=True).split("\0"):
-        if name and Path(name).is_file():
+        # A link may be to a folder.
+        if name and (Path(name).is_file() or Path(name).is_symlink()):
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(name, tree / name)
+            shutil.copy2(name, tree / name, follow_symlinks=False)
             if "/src/" in name:
-                os.utime(tree / name)
+                os.utime(tree / name, follow_symlinks=False)
 
 
 def planted(source: str, mutant: dict) -> str:
