@@ -23,7 +23,7 @@ def test_a_known_device_is_off_by_what_it_is_slower():
     assert answer["reads"]["p50_error_share"] == pytest.approx(1.0, abs=0.01)
     assert answer["outstanding"]["modelled_mean"] == pytest.approx(0.5, abs=0.01)
     assert answer["outstanding"]["recorded_mean"] == pytest.approx(0.25, abs=0.01)
-    with pytest.raises(forebay.Error, match="got no recorded latencies"):
+    with pytest.raises(forebay.Error, match="the trace records no latencies"):
         forebay.retrodict(recorded(300, None), device="fixed:100", policy="none")
 
 

@@ -165,7 +165,7 @@ fn traces_that_cannot_be_judged_are_rejected() {
         retrodict(input, Bed::of(&device), "none", setup, &mut untold).unwrap_err().to_string()
     };
     let none = said(&input_of(records(10, 10)), Setup::default());
-    assert!(none.contains("got no recorded latencies"), "{none}");
+    assert!(none.contains("the trace records no latencies"), "{none}");
     let input = recorded(records(10, 10), &device, "none");
     let intensity = forebay_core::replay::Intensity::new(2.0).unwrap();
     let fast = said(&input, Setup { intensity, ..Setup::default() });

@@ -61,7 +61,7 @@ fn a_trace_without_latencies_is_refused() {
     given.text("trace", trace.to_str().unwrap()).text("device", "fixed:100");
     let ask = read::<RetrodictAsk>(&given).unwrap();
     let said = answer(ask, &mut Quiet::default(), Spelling::Command).unwrap_err().to_string();
-    assert!(said.contains("t.csv: got no recorded latencies"), "{said}");
+    assert!(said.contains("t.csv: the trace records no latencies"), "{said}");
 }
 
 /// Runs a verb with these options and returns its warnings.
