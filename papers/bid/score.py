@@ -202,5 +202,5 @@ def misses(judged) -> str:
         if not j["met"]:
             ratios = [f"{j[f'{kind}_ratio']:.3f}" for kind in KINDS]
             rows.append([case.label, j["fastest"], *ratios, listed(j["better"])])
-    header = ["trace, replay, disk, load", "best other", "time / its", "read p99", "write p99"]
+    header = ["trace, replay, disk, load", "best other", "times", "read p99", "write p99"]
     return table([*header, "better in both"], rows) if rows else "none\n"

@@ -313,7 +313,7 @@ fn parameter_errors_say_what_is_wrong() {
     assert!(said("token-bucket:rate=2/3").contains("got 'several'"));
     assert!(said("dmclock:weight=1/0").contains("got '0'"));
     assert!(said("fcfs:cmin=3").contains("no parameter 'cmin'"));
-    assert!(said("fifo").contains("miser"));
+    assert!(said("fifo").contains("`forebay policies` lists all"));
 }
 
 #[test]

@@ -383,9 +383,9 @@ mod tests {
         noted("Head switch time = 0.5,", "", "missing `Head switch time`; 0 ms is assumed");
         noted("Add. write settling delay = 0.4,", "", "missing `Add. write settling delay`; 0");
         let first = "First ten seek times = [ 1.0, 1.2, 1.1, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9 ],";
-        noted(first, "", "First ten seek times: got 0, expected 10");
+        noted(first, "", "First ten seek times: got 0 values, expected 10");
         let three = "First ten seek times = [ 1.0, 1.2, 1.3 ],";
-        noted(first, three, "line 20: First ten seek times: got 3, expected 10");
+        noted(first, three, "line 20: First ten seek times: got 3 values, expected 10");
         let negative =
             WHOLE.replace("Single cylinder seek time = 1.0", "Single cylinder seek time = -1");
         for (kind, key) in [
