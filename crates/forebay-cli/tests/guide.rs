@@ -52,7 +52,7 @@ fn every_command_of_the_guide_does_what_it_says() {
         "193 requests per second",
         "streams 119",
         "44.4 %",
-        "65 %",
+        "65.0 %",
         "2 such disks, or 7.54 GiB of flash, would suffice",
         "4740 IOPS",
     ] {
