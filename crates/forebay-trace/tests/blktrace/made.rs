@@ -307,7 +307,11 @@ fn a_copied_file_counts_once() {
         let (records, notes, _) = read(&files).unwrap();
         (
             records,
-            notes.warnings.into_iter().filter(|note| note.contains("a copy of the other")).collect(),
+            notes
+                .warnings
+                .into_iter()
+                .filter(|note| note.contains("a copy of the other"))
+                .collect(),
         )
     };
     let whole = records.concat();
