@@ -25,7 +25,7 @@ from pathlib import Path
 
 MEMORY_MAX_BYTES = 8_000_000_000
 BUILD_MAX_S = 1800
-# A mutant loops if its tests take this many times as long as without it, and a minute more.
+# A mutant counts as looping if its tests take this many times as long as without it, plus a minute.
 TIMES_MAX = 4
 # The share of the mutants that the tests must catch.
 CAUGHT_LEAST = 0.95

@@ -144,15 +144,16 @@ impl Drop for Listed {
 /// Returns the file that writing to `path` creates or replaces, which is the target if `path` is a
 /// link. Only regular files are ever replaced.
 fn destination(path: &Path) -> Result<PathBuf, TraceError> {
-    let found = match fs::symlink_metadata(path) {
-        Err(_) => return Ok(path.to_path_buf()),
-        Ok(found) if !found.is_symlink() => Some((path.to_path_buf(), found)),
-        Ok(_) => fs::canonicalize(path).and_then(|to| Ok((to.clone(), fs::metadata(to)?))).ok(),
-    };
-    let got = match found {
-        Some((to, found)) if found.is_file() => return Ok(to),
-        Some(_) => "something that is not a file (a folder, a device or a pipe)".into(),
-        None => "a dangling symbolic link".into(),
+    if fs::symlink_metadata(path).is_err() {
+        return Ok(path.to_path_buf());
+    }
+    let got = match fs::metadata(path) {
+        Ok(found) if found.is_file() && path.is_symlink() => {
+            return fs::canonicalize(path).map_err(|error| io_error(path, error));
+        }
+        Ok(found) if found.is_file() => return Ok(path.to_path_buf()),
+        Ok(_) => "something that is not a file (a folder, a device or a pipe)".into(),
+        Err(_) => "a dangling symbolic link".into(),
     };
     Err(refused(path, got, "a file to write".into(), ""))
 }
@@ -276,6 +277,12 @@ mod tests {
         std::os::unix::fs::symlink(at("there"), at("link")).unwrap();
         let said = write("link").unwrap_err().to_string();
         assert!(said.contains("dangling symbolic link"), "{said}");
+        // As /dev/stdout is if standard output is a pipe.
+        let (pipe, _writer) = io::pipe().unwrap();
+        let pipe = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&pipe));
+        std::os::unix::fs::symlink(pipe, at("stdout")).unwrap();
+        let said = write("stdout").unwrap_err().to_string();
+        assert!(said.contains("a device or a pipe"), "{said}");
         fs::write(at("there"), "old").unwrap();
         write("link").unwrap();
         assert_eq!(fs::read(at("there")).unwrap(), b"new");
